@@ -1,8 +1,11 @@
 """Serves the console, and starts what looks for findings."""
 
 import os
+import socket
 import ssl
+import sys
 import threading
+import webbrowser
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -10,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 from prometheus_client import Gauge, PlatformCollector, ProcessCollector
 
 from aclog.authorizer.acl import ChangePlace, Origin, Origins, StandardAcl
@@ -22,6 +25,7 @@ from aclog.cli.flags.common import AuthorizerFlags, SourceFlags, gap_us, given_a
 from aclog.cli.flags.target import TargetFlags, given_address, place_address
 from aclog.cli.serving import (
     Endpoint,
+    bound_to,
     followed,
     health_of,
     is_loopback,
@@ -30,6 +34,7 @@ from aclog.cli.serving import (
     read_certificate_again,
     serve,
 )
+from aclog.config.node_config import HostPort
 from aclog.console.connections import Refusals
 from aclog.console.draft import Drafts, Editing
 from aclog.console.findings import Finder, Kind, Lookout
@@ -44,6 +49,9 @@ from aclog.console.shared import LineFile, Precedence
 from aclog.console.web.app import WebConsole
 from aclog.console.web.rendering import asset_version
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.filelog.committed_mark import read_committed
+from aclog.metalog.filelog.locks import kafka_log_dir
+from aclog.metalog.filelog.meta_properties import read_meta_properties
 from aclog.ops.extras import need_usage_extra
 from aclog.ops.plan import DesiredRules, place_settings
 from aclog.ops.policies import settings_of
@@ -276,6 +284,20 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
     """
     endpoint = _endpoint(flags)
     _check_base_url(flags)
+    with bound_to(endpoint.address) as bound:  # port 0 is a free one, which the address has from here on
+        address = HostPort(host=endpoint.address.host, port=bound.getsockname()[1])
+        _run(evolve(endpoint, address=address), bound, source, flags, findings, authorizer)
+
+
+def _run(
+    endpoint: Endpoint,
+    bound: socket.socket,
+    source: SourceFlags,
+    flags: ConsoleFlags,
+    findings: FindingsFlags,
+    authorizer: AuthorizerFlags,
+) -> None:
+    """Serve on a socket that is bound to the address of the endpoint. Raises as run_console."""
     url = flags.base_url or endpoint.url
     tell = FewNotices(tell=warn)
     way = None if flags.login is None else way_of(flags.login, base_url=url, environment=os.environ, tell=tell)
@@ -304,6 +326,7 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
         with finding.lookout(states) as lookout:
             console = Console(
                 name=choice.source.name,
+                cluster_id=_cluster_id(choice),
                 states=states,
                 command=CommandLine(source=tuple(chain(*source.named())), settings=tuple(authorizer.words())),
                 place=choice.source.change_place,
@@ -322,6 +345,8 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
                 app,
                 endpoint,
                 f"console at {url}; stop with Ctrl-C",
+                bound=bound,
+                begun=partial(_open_browser, url, is_off=flags.no_open),
                 hangup=partial(_reload, guard, endpoint),
                 refusals=refusals,
                 health=health,
@@ -332,6 +357,35 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
         live.stop()
         if audit is not None:
             audit.close()
+
+
+def _open_browser(url: str, *, is_off: bool) -> None:
+    """Open the console in a browser with windows, if a user looks at the terminal."""
+    has_windows = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if is_off or not sys.stdout.isatty() or not has_windows:
+        return
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return
+    if type(browser) is not webbrowser.GenericBrowser:  # that one would take over the terminal
+        threading.Thread(target=browser.open, args=(url,), name="browser", daemon=True).start()
+
+
+def _cluster_id(choice: ChosenSource) -> str:
+    """Return the id of the cluster whose log is read; empty if nothing beside the log records it."""
+    source = choice.source
+    if not isinstance(source, LogSource):
+        return ""
+    try:
+        mark = read_committed(source.directory)
+        if mark is not None and mark.cluster_id:
+            return mark.cluster_id
+        home = kafka_log_dir(source.directory)
+        meta = None if home is None else read_meta_properties(home)
+    except (MetadataError, OSError):
+        return ""
+    return "" if meta is None else meta.cluster_id
 
 
 def _endpoint(flags: ConsoleFlags) -> Endpoint:

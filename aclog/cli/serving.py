@@ -139,13 +139,16 @@ def serve(
     endpoint: Endpoint,
     message: str,
     *,
+    bound: socket.socket | None = None,
+    begun: Callable[[], None] = lambda: None,
     hangup: AtHangup | None = None,
     is_timed: bool = False,
     refusals: Refusals | None = None,
     health: Health | None = None,
 ) -> None:
-    """Serve an ASGI application until SIGINT or SIGTERM; print `message` once it listens.
+    """Serve an ASGI application until SIGINT or SIGTERM; print `message` once it listens, and call `begun`.
 
+    `bound` is a socket of `bound_to`; without one, the address of the endpoint is bound.
     `hangup` is called at each SIGHUP, between requests. Requests have to come soon (PatientConnection); with
     `is_timed`, answers also have a time limit (TimedConnection). `refusals` counts what is refused, and has the
     metrics that `health` shows.
@@ -159,9 +162,10 @@ def serve(
     if hangup is not None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is a loop
     try:
-        with _listening(endpoint.address) as bound:
+        with bound or bound_to(endpoint.address) as listening:
             server = Server(config, message, hangup, proxy=endpoint.trusted_proxy, refusals=refusals, health=health)
-            server.run(sockets=[bound])
+            server.begun = begun
+            server.run(sockets=[listening])
         if server.failure is not None:
             raise server.failure
     finally:
@@ -257,6 +261,8 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self.failure: ConfigError | None = None
         """Why it has not begun to listen."""
+        self.begun: Callable[[], None] = lambda: None
+        """Called once it listens."""
         self.budget = ConnectionBudget(shares=shares_of(connections_within_files(CONNECTIONS)))
         self._message, self._hangup, self._proxy, self._health = message, hangup, proxy, health
         self._refusals = Refusals() if refusals is None else refusals
@@ -300,6 +306,7 @@ class Server(uvicorn.Server):
         if self._hangup is not None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hangup, context)
         say(self._message, flush=True)
+        self.begun()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more, end what is being answered, and then be unhealthy."""
@@ -338,7 +345,7 @@ class Server(uvicorn.Server):
         return protocol
 
 
-def _listening(address: HostPort) -> socket.socket:
+def bound_to(address: HostPort) -> socket.socket:
     """Return a socket that is bound to an address. Raises ConfigError: it is in use, or none of this machine."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     bound = socket.socket(family)

@@ -24,6 +24,8 @@ def who_can(
     Otherwise principals may be missing from the list; a note and the last line
     of the output then list the unknown settings.
 
+    Without --operation, a row has every operation that its principals have.
+
     With --intent (such as consume: READ on the topic and on a group), a principal
     is listed if it has all permissions that the intent needs. Without --group,
     access to at least one group is enough; likewise for the other resources. With a
@@ -37,6 +39,7 @@ def who_can(
     [bold]Examples[/]
 
       aclog who-can --log DIR --operation READ --topic orders
+      aclog who-can --log DIR --topic orders
       aclog who-can --log DIR --intent consume --topic orders --host 10.0.0.1
       aclog who-can --log DIR --operation READ --topic 'pii-*' --since
       aclog who-can rules.jsonl --operation ALTER --cluster --format jsonl
@@ -50,7 +53,7 @@ def who_can(
     from aclog.ops.near import no_principal, unknown_topics
     from aclog.ops.policies import policies_of, read_premises
 
-    action.check()
+    action.check(takes_any=True)
     how = output.choose()
     needs, query = action.needs(), action.query(EVERYONE, host)
     choice = source.choose()

@@ -13,7 +13,7 @@ from attrs import define, evolve, field, frozen
 
 from aclog.analysis.comparison import Comparison, SidePremises, turning
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions import Query, only
+from aclog.analysis.regions import REQUESTED, Query, only
 from aclog.analysis.rows.report import (
     MOST_ROWS,
     Cell,
@@ -491,9 +491,11 @@ class Authorizer:
         return Answer(context, action, decision, acls=self._acls, options=options)
 
     def who_can(
-        self, operation: str | AclOperation, resource: str | ResourcePattern, *, host: str | None = None
+        self, operation: str | AclOperation | None, resource: str | ResourcePattern, *, host: str | None = None
     ) -> Grants:
         """Return all principals with a permission on a resource, from one host or from any (`aclog who-can`).
+
+        Without an operation (None), a grant has every operation that its principals have.
 
         The list is complete unless one of its `premises` is otherwise than assumed: if principals that no rule names
         are included, a grant has `for_anyone`. With `pii-*` it has permissions on any name with the prefix, and
@@ -503,11 +505,11 @@ class Authorizer:
             ConfigError: an unknown operation, an invalid address, or an argument of another type.
 
         """
-        code = enum_code(AclOperation, operation)
-        if code <= AclOperation.ALL:
+        code = None if operation is None else enum_code(AclOperation, operation)
+        if code is not None and code <= AclOperation.ALL:
             raise ConfigError(f"operation {value_text(operation)}: expected one that requests have, such as 'READ'")
-        resources = (resource_of(resource),)
-        return self._grants(Query(resources=resources, operations=1 << code, host=_address(host)), resources)
+        resources, mask = (resource_of(resource),), REQUESTED if code is None else 1 << code
+        return self._grants(Query(resources=resources, operations=mask, host=_address(host)), resources)
 
     def what_can(self, principal: str, *, host: str | None = None) -> Grants:
         """Return all permissions of a principal, from one host or from any (`aclog what-can`), with their `premises`.

@@ -54,9 +54,15 @@ _PANEL = "Findings"
 class ConsoleFlags:
     """Where it listens, and who may see it."""
 
-    listen: Annotated[str, Option("--listen", metavar="HOST:PORT", help="Where to listen.", show_default=True)] = (
-        "127.0.0.1:8080"
-    )
+    listen: Annotated[
+        str,
+        Option(
+            "--listen",
+            metavar="HOST:PORT",
+            help="Where to listen; port 0 is any free one, which it prints.",
+            show_default=True,
+        ),
+    ] = "127.0.0.1:8080"
     login: Annotated[
         str | None,
         Option(
@@ -91,6 +97,10 @@ class ConsoleFlags:
         ),
     ] = None
     audit: common.AuditFile = None
+    no_open: Annotated[
+        bool,
+        Option("--no-open", metavar="", help="Do not open the browser. It opens only if stdout is a terminal."),
+    ] = False
     edit: Annotated[
         bool,
         Option(

@@ -384,10 +384,15 @@ class AskedFlags:
             patterns.append(ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME))
         return tuple(patterns)
 
-    def check(self) -> None:
-        """Check that there is a question. Raises ConfigError: not one of an operation and an intent, or no resource."""
+    def check(self, *, takes_any: bool = False) -> None:
+        """Check that there is a question; `takes_any`: it may be about any operation.
+
+        Raises:
+            ConfigError: not one of an operation and an intent, or no resource.
+
+        """
         self.check_one()
-        if self.operation is None and self.intent is None:
+        if self.operation is None and self.intent is None and not takes_any:
             raise ConfigError("expected --operation NAME or --intent INTENT")
         if not self.resources():
             raise ConfigError(

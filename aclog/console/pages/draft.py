@@ -9,7 +9,7 @@ from aclog.analysis.comparison import turning_same
 from aclog.analysis.intents import Intent
 from aclog.analysis.lint_report import LocatedFinding
 from aclog.analysis.regions import Direction
-from aclog.analysis.review.review import risk
+from aclog.analysis.review.review import is_deny, risk
 from aclog.analysis.rows.report import TITLES, ReportRow, row_cells
 from aclog.authorizer.acl import (
     AclOperation,
@@ -117,6 +117,16 @@ def effective_table(effect: DraftEffect, unknown: Premises) -> Table:
     )
 
 
+def risk_mark(report: ReportRow) -> Mark:
+    """Return the risk of a row: access for everyone, past a DENY or of the cluster; other new access; lost access."""
+    row = report.row
+    if Direction.GAINED not in row.directions:
+        return Mark.LOW
+    is_wide = row.principals.complement or is_deny(row.before)
+    is_of_cluster = any(clause.resource_type == ResourceType.CLUSTER for clause in row.clauses)
+    return Mark.HIGH if is_wide or is_of_cluster else Mark.MEDIUM
+
+
 def _effect_row(report: ReportRow) -> Row:
     row = report.row
     mark = Mark.GAINED if row.directions[0] is Direction.GAINED else Mark.LOST
@@ -129,8 +139,9 @@ def _effect_row(report: ReportRow) -> Row:
         **name_parameters(ResourcePattern(resource_type=asks.resource_type, name=asks.resource_name)),
         host=asks.host,
     )
-    cells = (Cell(change, mark=mark), *map(Cell, middle), Cell(example, why))
-    return Row(key="\n".join((change, *middle)), cells=cells, mark=mark)
+    look = risk_mark(report)
+    cells = (Cell(change, mark=look), *map(Cell, middle), Cell(example, why))
+    return Row(key="\n".join((change, *middle)), cells=cells, mark=mark, look=look)
 
 
 def sharing_tables(effect: DraftEffect) -> Iterator[Table]:
@@ -375,12 +386,15 @@ def draft_page(console: Console, parameters: Parameters) -> Page:
         draft, trouble = drafted(console, "", {}), (Notice(text=str(error), mark=Mark.ERROR),)
     form = _form(console, draft, parameters)
     if not draft.read.changes and not draft.read.problems:
-        answer = "" if trouble else f"What would a change grant or revoke? Type rules, one per line, such as {_EXAMPLE}"
+        answer = "" if trouble else "What would a change grant or revoke? Type rules, one per line."
         return Page(
             path=DRAFT_PATH,
             title="A draft",
             answer=answer,
-            parts=(form,),
+            parts=(
+                form,
+                Links(key="examples", title="Example", links=(Cell(_EXAMPLE, url(DRAFT_PATH, rules=_EXAMPLE)),)),
+            ),
             notices=trouble,
             offset=offset,
             is_settled=not trouble,  # an evicted draft may be sent again
@@ -511,17 +525,30 @@ def _form(console: Console, draft: Draft, parameters: Parameters) -> Form:
             value=parameters.word("intent"),
             kind=Kind.CHOICE,
             choices=tuple((each.value, each.value) for each in INTENTS),
+            is_more=True,
         ),
-        Field(name="principal", label="Principal", value=parameters.text("principal"), hint=PRINCIPALS),
+        Field(name="principal", label="Principal", value=parameters.text("principal"), hint=PRINCIPALS, is_more=True),
         Field(
             name="topic",
             label="Topic",
             value=parameters.text("topic"),
             hint="ord* for a prefix; several with commas",
+            is_more=True,
         ),
-        Field(name="group", label="Group", value=parameters.text("group"), hint="of a stream its application id"),
-        Field(name="transactional_id", label="Transactional id", value=parameters.text("transactional_id")),
-        Field(name="output", label="Output topic", value=parameters.text("output"), hint="of a stream"),
+        Field(
+            name="group",
+            label="Group",
+            value=parameters.text("group"),
+            hint="of a stream its application id",
+            is_more=True,
+        ),
+        Field(
+            name="transactional_id",
+            label="Transactional id",
+            value=parameters.text("transactional_id"),
+            is_more=True,
+        ),
+        Field(name="output", label="Output topic", value=parameters.text("output"), hint="of a stream", is_more=True),
     )
     return Form(
         key="draft",
@@ -531,6 +558,9 @@ def _form(console: Console, draft: Draft, parameters: Parameters) -> Form:
         submit="Show",
         posts=True,
         takes_file="rules",
+        more="Append the ACLs of a client"
+        if console.editing is None
+        else "Append the ACLs of a client; options of a plan",
         buttons=(
             Button(name="do", value="append", title="Append"),
             *(() if console.editing is None else (Button(name="do", value="plan", title="Plan it"),)),
@@ -545,10 +575,12 @@ def _ownership(parameters: Parameters) -> tuple[Field, ...]:
             label="Adopt: manage rules that exist already, and remove unmanaged rules",
             value="1" if parameters.flag("adopt") else "",
             kind=Kind.CHECK,
+            is_more=True,
         ),
         Field(
             name="max_deletes",
             label="Maximum deletes",
+            is_more=True,
             value=parameters.text("max_deletes"),
             hint="such as 50 or 25%; by default 20, or 10% of managed ACLs",
         ),

@@ -8,15 +8,7 @@ from attrs import field, frozen
 
 from aclog.analysis.lint.finding import Severity
 from aclog.analysis.lint_report import severity_count
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    ChangePlace,
-    PatternType,
-    ResourceType,
-    acl_text,
-    code_name,
-)
+from aclog.authorizer.acl import ChangePlace, acl_text
 from aclog.console.findings import Item, Kind, LastLook, Lookout
 from aclog.console.pages.page import (
     PAGE_ROWS,
@@ -34,7 +26,7 @@ from aclog.console.pages.page import (
     Row,
     Table,
     paged,
-    url,
+    rule_url,
 )
 from aclog.console.pages.page import Kind as FieldKind
 from aclog.console.pages.states import Console, State
@@ -47,7 +39,9 @@ NEW = "new"
 _RULES = 3
 """Rules shown per finding; the search finds all its rules."""
 _NAMES = {Kind.LINT: "Lint", Kind.UNUSED: "Unused rules", Kind.DRIFT: "Drift", Kind.TESTS: "Failing tests"}
-_MARKS = {Severity.ERROR: Mark.ERROR, Severity.WARNING: Mark.WARNING, Severity.INFO: Mark.UNUSED}
+SEVERITY_MARKS = {Severity.ERROR: Mark.ERROR, Severity.WARNING: Mark.WARNING, Severity.INFO: Mark.UNUSED}
+SEVERITIES = tuple(Severity)
+"""The most severe first."""
 _DAY = timedelta(days=1)
 _COLUMNS = (
     Column(key="kind", title="Source"),
@@ -129,12 +123,18 @@ def findings_page(console: Console, parameters: Parameters) -> Page:
         if kind in lookout.finders or len(criteria.kinds) == 1  # otherwise the table of scans shows it
     )
     notices += _errors(lookout, criteria.kinds)
-    parts: list[Part] = [_status(lookout, state, criteria.kinds)]
+    parts: list[Part] = []
     if gathered.kinds:
         parts += _tables(console.place, gathered, criteria, parameters, is_new=is_new)
+    parts.append(_status(lookout, state, criteria.kinds))
     answer = _answer(gathered, then, is_new=is_new)
     return _page(
-        state, parameters, *notices, parts=parts, answer=answer, command=_command(console, lookout, criteria.kinds[0])
+        state,
+        parameters,
+        *notices,
+        parts=parts,
+        answer=answer,
+        command=_command(console, lookout, criteria, is_new=is_new),
     )
 
 
@@ -158,10 +158,10 @@ def _page(
     )
 
 
-def _command(console: Console, lookout: Lookout, kind: Kind) -> str | None:
-    """Return the equivalent command of a kind; of all kinds, that of the first."""
-    words = lookout.commands.get(kind)
-    if words is None:
+def _command(console: Console, lookout: Lookout, criteria: _Criteria, *, is_new: bool) -> str | None:
+    """Return the command with the same findings: those of one kind, without a filter."""
+    words = lookout.commands.get(criteria.kinds[0]) if len(criteria.kinds) == 1 else None
+    if words is None or is_new or criteria.narrows:
         return None
     decides = words[0] in ("lint", "usage", "test")
     return console.command.of(*words, settings=decides)
@@ -179,9 +179,15 @@ def _form(parameters: Parameters) -> Form:
             kind=FieldKind.CHOICE,
             choices=severities,
         ),
-        Field(name="principal", label="Principal", value=parameters.text("principal")),
+        Field(name="principal", label="Principal", value=parameters.text("principal"), is_more=True),
         Field(name="q", label="Anything", value=parameters.text("q"), hint="in the finding, its rules or its location"),
-        Field(name="since", label="New since", value=parameters.text("since"), hint="an offset or a time; a day ago"),
+        Field(
+            name="since",
+            label="New since",
+            value=parameters.text("since"),
+            hint="an offset or a time; a day ago",
+            is_more=True,
+        ),
     )
     return Form(key="filter", title="Filter", path=PATH, fields=fields, submit="Filter")
 
@@ -301,14 +307,17 @@ def _tables(
     first = parameters.number("first", 0, 0, 1 << 40)
     note = f"filtered: {len(gathered.items):,} of {gathered.total:,} findings" if criteria.narrows else ""
     if gathered.unknown:
-        remark = f"only {', '.join(_NAMES[kind].lower() for kind in gathered.kinds)}: the others are unknown, see above"
+        remark = f"only {', '.join(_NAMES[kind].lower() for kind in gathered.kinds)}: the others are unknown, see below"
         note = f"{note}; {remark}" if note else remark
     others = {name: value for name, value in parameters.values.items() if name not in ("first", "format", "table")}
+    items = sorted(gathered.items, key=lambda item: SEVERITIES.index(item.severity))
     table = Table(
         key="findings",
         title="New findings" if is_new else "Findings",
         columns=_COLUMNS,
-        rows=tuple(_row(item, place) for item in gathered.items[first : first + PAGE_ROWS]),
+        lines=("finding", "rules"),
+        group="severity",
+        rows=tuple(_row(item, place) for item in items[first : first + PAGE_ROWS]),
         none="No matching findings." if criteria.narrows else "No findings.",
         total=len(gathered.items),
         note=note,
@@ -319,6 +328,7 @@ def _tables(
         yield Table(
             key="archived",
             title="Archived",
+            is_folded=True,
             columns=(*_COLUMNS[:-1], *_ARCHIVED),
             rows=tuple(_archived_row(item, place) for item in gathered.archived[:PAGE_ROWS]),
             none="No matching archived findings." if criteria.narrows else "No archived findings.",
@@ -342,7 +352,7 @@ def _row(item: Item, place: ChangePlace) -> Row:
         key=item.key,
         cells=(
             Cell(item.kind.value),
-            Cell(item.severity.value, mark=_MARKS[item.severity]),
+            Cell(item.severity.value, mark=SEVERITY_MARKS[item.severity]),
             Cell(item.name),
             _lines(item.text.split("\n")),
             _rules(item),
@@ -353,24 +363,10 @@ def _row(item: Item, place: ChangePlace) -> Row:
 
 
 def _rules(item: Item) -> Cell:
-    cells = [Cell(acl_text(rule.acl), _rule_url(item, number)) for number, rule in enumerate(item.rules[:_RULES])]
+    cells = [Cell(acl_text(rule.acl), rule_url(rule.acl)) for rule in item.rules[:_RULES]]
     if len(item.rules) > _RULES:
         cells.append(Cell(f"and {len(item.rules) - _RULES:,} more"))
     return Cell(cells[0].text, cells[0].url, others=tuple(cells[1:])) if cells else Cell("")
-
-
-def _rule_url(item: Item, number: int) -> str:
-    acl = item.rules[number].acl
-    return url(
-        "/rules",
-        principal=acl.principal,
-        resource=acl.resource_name,
-        type=code_name(ResourceType, acl.resource_type),
-        pattern=code_name(PatternType, acl.pattern_type),
-        operation=code_name(AclOperation, acl.operation),
-        permission=code_name(AclPermissionType, acl.permission_type),
-        host=acl.host,
-    )
 
 
 def _lines(texts: Iterable[str]) -> Cell:

@@ -27,7 +27,8 @@ from aclog.console.pages.page import (
     rule_table,
     url,
 )
-from aclog.console.pages.states import SEPARATORS, Branch, Console, Criteria, State, pattern_text
+from aclog.console.pages.span import since_of
+from aclog.console.pages.states import SEPARATORS, Branch, Console, Criteria, FoundRules, State, pattern_text
 from aclog.metalog.errors import ConfigError, plural
 
 # The page of rules: a table that is filtered by anything in it.
@@ -56,37 +57,62 @@ def rules_page(console: Console, parameters: Parameters) -> Page:
     total = len(state.listing)
     narrowed = "" if criteria == Criteria() else f"filtered: {len(rules):,} of {plural(total, 'rule')} shown"
     none = "No matching rules." if total else "No rules."
-    table = rule_table(rules, console.origins, key="rules", title="Rules", none=none, as_of=as_of, first=first)
+    table = rule_table(
+        rules,
+        console.origins,
+        key="rules",
+        title="Rules",
+        none=none,
+        as_of=as_of,
+        uses=None if as_of else console.uses,
+        since=since_of(console, state.offset),
+        first=first,
+    )
     table = evolve(table, note=narrowed)
     others = {name: value for name, value in parameters.values.items() if name not in ("first", "format", "table")}
     return Page(
         path=RULES_PATH,
         title="Rules",
         answer=f"{len(rules):,} of {plural(total, 'rule')}" if narrowed else plural(total, "rule"),
-        command=console.command.of("acls list", *_words(parameters), as_of=as_of, settings=False),
-        parts=(_form(parameters), paged(table, first, RULES_PATH, **others)),
+        command=_command(console, parameters, rules, criteria),
+        parts=(_form(parameters), _with_all(paged(table, first, RULES_PATH, **others), as_of, narrowed)),
         offset=state.offset,
     )
+
+
+def _with_all(table: Table, as_of: str, narrowed: str) -> Table:
+    return evolve(table, pages=(*table.pages, Cell("all rules", url(RULES_PATH, as_of=as_of)))) if narrowed else table
 
 
 def _form(parameters: Parameters) -> Form:
     fields = (
         Field(name="q", label="Anything", value=parameters.text("q"), hint="in principal, resource or host"),
-        Field(name="principal", label="Principal", value=parameters.text("principal")),
-        Field(name="resource", label="Resource", value=parameters.text("resource")),
-        choice_of_type(parameters.word("type")),
-        choice_of_pattern(parameters.word("pattern")),
-        choice_of_operation(parameters.word("operation"), of_rules=True),
         choice_of_permission(parameters.word("permission")),
-        Field(name="host", label="Host", value=parameters.text("host")),
+        choice_of_operation(parameters.word("operation"), of_rules=True),
+        choice_of_type(parameters.word("type")),
+        Field(name="principal", label="Principal", value=parameters.text("principal"), is_more=True),
+        Field(name="resource", label="Resource", value=parameters.text("resource"), is_more=True),
+        choice_of_pattern(parameters.word("pattern")),
+        Field(name="host", label="Host", value=parameters.text("host"), is_more=True),
         as_of_field(parameters.text("as_of")),
     )
     return Form(key="filter", title="Filter", path=RULES_PATH, fields=fields, submit="Filter")
 
 
-def _words(parameters: Parameters) -> tuple[str, ...]:
-    """Return the command's flags that come nearest: it has no part of a name, but whole ones."""
-    return ("--principal", parameters.word("principal")) if ":" in parameters.word("principal") else ()
+def _command(console: Console, parameters: Parameters, rules: FoundRules, criteria: Criteria) -> str | None:
+    """Return the command that lists the same rules; None: a part of a name, or another filter, has no flag.
+
+    A viewer who sees a part of the rules would see the same part on no command line.
+    """
+    as_of, principal = parameters.word("as_of"), criteria.principal
+    if console.own is not None or (criteria != Criteria() and criteria != Criteria(principal=principal)):
+        return None
+    flags: tuple[str, ...] = ()
+    if principal:
+        if any(rule.acl.principal != principal for rule in rules) or not len(rules):
+            return None
+        flags = ("--principal", principal)
+    return console.command.of("acls list", *flags, as_of=as_of, settings=False)
 
 
 # The page of names: a tree of prefixes, a level at a time, with the number of rules below each.
@@ -135,7 +161,6 @@ def names_page(console: Console, parameters: Parameters) -> Page:
         path=NAMES_PATH,
         title=f"{name} names",
         answer=f"{count:,} {name} names or prefixes in rules" + (f" begin with {prefix}" if prefix else ""),
-        command=console.command.of("shell", "tree", f"/acl/resource/{name}", as_of=as_of, settings=False),
         parts=(form, _up(name, prefix, as_of), cut, *_sharing(state, kind, prefix, as_of)),
         offset=state.offset,
     )

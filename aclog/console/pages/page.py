@@ -1,7 +1,7 @@
 """A page as a value: cells, columns, rows and the parameters of its URL."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum, StrEnum
 from typing import TypeAlias, TypeVar
 from urllib.parse import parse_qsl, quote, unquote
@@ -21,6 +21,7 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
     StandardAclWithId,
+    acl_text,
     code_name,
     host_address,
     parse_name,
@@ -48,6 +49,10 @@ class Mark(StrEnum):
     WARNING = "warning"
     GOOD = "good"
     QUIET = "quiet"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    """The risk of a change: access for everyone, other new access, and lost access."""
 
 
 @frozen
@@ -82,6 +87,8 @@ class Row:
     cells: tuple[Cell, ...]
     key: str = ""
     mark: Mark | None = None
+    look: Mark | None = None
+    """The emphasis in HTML; None: that of `mark`, which JSON also has."""
 
 
 @frozen(kw_only=True)
@@ -100,6 +107,16 @@ class Table:
     """What is filtered, cut or left out, and how to see it."""
     pages: tuple[Cell, ...] = ()
     """Links to its other parts."""
+    first: int | None = None
+    """In HTML, so many rows are shown, and the rest is folded; None: all are shown."""
+    is_folded: bool = False
+    """Whether the whole table is folded in HTML."""
+    lines: tuple[str, ...] = ()
+    """Columns of a list with one line per row in HTML, and the others in a sheet; empty for a table."""
+    group: str = ""
+    """The column by whose value the lines are grouped."""
+    is_matrix: bool = False
+    """Whether its columns are narrow, and its cells words that a reader compares."""
 
 
 @frozen(kw_only=True)
@@ -109,6 +126,10 @@ class Facts:
     key: str
     title: str
     items: tuple[tuple[str, Cell], ...]
+    is_tiles: bool = False
+    """Whether each value is a tile in HTML."""
+    is_folded: bool = False
+    """Whether they are folded in HTML."""
 
 
 @frozen(kw_only=True)
@@ -118,6 +139,31 @@ class Lines:
     key: str
     title: str
     lines: tuple[str, ...]
+    is_folded: bool = False
+    """Whether they are folded in HTML."""
+
+
+@frozen(kw_only=True)
+class Bar:
+    """A bar of a chart: how many rules were added and removed in a period."""
+
+    label: str
+    added: int = 0
+    removed: int = 0
+    url: str | None = None
+    is_chosen: bool = False
+    """Whether the page shows this period."""
+
+
+@frozen(kw_only=True)
+class Chart:
+    """Rule changes over time, in periods of the same length."""
+
+    key: str
+    title: str
+    bars: tuple[Bar, ...]
+    note: str = ""
+    """What is not in it."""
 
 
 class Kind(StrEnum):
@@ -149,6 +195,8 @@ class Field:
     """The name of a text field for the same value: it is emptied when this one is moved."""
     is_open: bool = False
     """Whether the maximum of a range means "the newest": it is left out of addresses."""
+    is_more: bool = False
+    """Whether it is folded while it is empty."""
 
 
 @frozen(kw_only=True)
@@ -178,6 +226,8 @@ class Form:
     takes_file: str = ""
     """The name of the field that a file's content goes to; empty for none."""
     buttons: tuple[Button, ...] = ()
+    more: str = "More"
+    """What opens its folded fields."""
     is_below: bool = False
     """Whether the form is below the answer, which has to be read first."""
 
@@ -191,7 +241,7 @@ class Links:
     links: tuple[Cell, ...]
 
 
-Part: TypeAlias = Table | Facts | Lines | Links | Form
+Part: TypeAlias = Table | Facts | Lines | Links | Chart | Form
 
 
 @frozen(kw_only=True)
@@ -447,6 +497,26 @@ def resource_cell(acl: StandardAcl, as_of: str | None = None) -> Cell:
     )
 
 
+def rule_url(acl: StandardAcl, as_of: str | None = None) -> str:
+    """Return the link to a rule in the list of rules."""
+    return url(
+        "/rules",
+        principal=acl.principal,
+        resource=acl.resource_name,
+        type=code_name(ResourceType, acl.resource_type),
+        pattern=code_name(PatternType, acl.pattern_type),
+        operation=code_name(AclOperation, acl.operation),
+        permission=code_name(AclPermissionType, acl.permission_type),
+        host=acl.host,
+        as_of=as_of,
+    )
+
+
+def draft_url(acl: StandardAcl, *, added: bool) -> str:
+    """Return the link to the draft that adds or removes a rule."""
+    return url("/draft", rules=f"{'+' if added else '-'} {acl_text(acl)}")
+
+
 def permission_cell(permission: int) -> Cell:
     """Return ALLOW or DENY."""
     mark = Mark.DENY if permission == AclPermissionType.DENY else Mark.ALLOW
@@ -480,14 +550,19 @@ def rule_cells(acl: StandardAcl, as_of: str | None = None) -> tuple[Cell, ...]:
 
 _PLACE = Column(key="place", title="Location")
 _USE = Column(key="use", title="Use")
+_SINCE = Column(key="since", title="Since")
+
+Since: TypeAlias = Callable[[StandardAcl], Cell]
+"""Since when a rule is there."""
 
 
 def rule_columns(
-    origins: Origins, rules: Iterable[StandardAclWithId], *, uses: Uses | None = None
+    origins: Origins, rules: Iterable[StandardAclWithId], *, uses: Uses | None = None, since: Since | None = None
 ) -> tuple[Column, ...]:
-    """Return RULE_COLUMNS, with the location and the use of rules where any are known."""
+    """Return RULE_COLUMNS, with the location, the use and the age of rules where any are known."""
     stands = any(origins.of(rule.acl) for rule in rules)
-    return (*RULE_COLUMNS, *((_PLACE,) if stands else ()), *((_USE,) if uses is not None else ()))
+    others = ((_PLACE, stands), (_USE, uses is not None), (_SINCE, since is not None))
+    return (*RULE_COLUMNS, *(column for column, is_there in others if is_there))
 
 
 def rule_row(
@@ -497,6 +572,7 @@ def rule_row(
     as_of: str | None = None,
     *,
     uses: Uses | None = None,
+    since: Since | None = None,
 ) -> Row:
     """Return the row of a rule."""
     acl = rule.acl
@@ -505,6 +581,8 @@ def rule_row(
         cells = (*cells, Cell(places_text(acl, origins).strip(" ()")))
     if _USE in columns:
         cells = (*cells, use_cell(acl, uses))
+    if since is not None:
+        cells = (*cells, since(acl))
     return Row(key=repr(acl), cells=cells, mark=Mark.DENY if acl.permission_type == AclPermissionType.DENY else None)
 
 
@@ -517,12 +595,13 @@ def rule_table(
     none: str,
     as_of: str | None = None,
     uses: Uses | None = None,
+    since: Since | None = None,
     first: int = 0,
 ) -> Table:
     """Return a table of rules, from `first` on, cut to one page; its note does not name the range of rows."""
     page = rules[first : first + PAGE_ROWS]
-    columns = rule_columns(origins, page, uses=uses)
-    rows = tuple(rule_row(rule, columns, origins, as_of, uses=uses) for rule in page)
+    columns = rule_columns(origins, page, uses=uses, since=since)
+    rows = tuple(rule_row(rule, columns, origins, as_of, uses=uses, since=since) for rule in page)
     return Table(key=key, title=title, columns=columns, rows=rows, none=none, total=len(rules))
 
 
@@ -549,16 +628,16 @@ def choice_of_operation(value: str, *, of_rules: bool = False) -> Field:
     return Field(name="operation", label="Operation", value=value, kind=Kind.CHOICE, choices=choices)
 
 
-def choice_of_type(value: str, *, any_type: bool = True) -> Field:
+def choice_of_type(value: str, *, any_type: bool = True, is_more: bool = False) -> Field:
     """Return the field in which a resource type is chosen."""
     choices = ((ANY,) if any_type else ()) + tuple((each.name, each.name) for each in TYPES)
-    return Field(name="type", label="Type", value=value, kind=Kind.CHOICE, choices=choices)
+    return Field(name="type", label="Type", value=value, kind=Kind.CHOICE, choices=choices, is_more=is_more)
 
 
 def choice_of_pattern(value: str, *, default: str = "any") -> Field:
     """Return the field in which a pattern type is chosen."""
     choices = (("", default), *((each.name, each.name) for each in PATTERNS))
-    return Field(name="pattern", label="Pattern", value=value, kind=Kind.CHOICE, choices=choices)
+    return Field(name="pattern", label="Pattern", value=value, kind=Kind.CHOICE, choices=choices, is_more=True)
 
 
 def choice_of_permission(value: str) -> Field:
@@ -568,8 +647,8 @@ def choice_of_permission(value: str) -> Field:
 
 
 def as_of_field(value: str) -> Field:
-    """Return the field for a moment of the past."""
-    return Field(name="as_of", label="As of", value=value, hint="now; or an offset, or a time such as 2026-03-01")
+    """Return the field that keeps a moment of the past, which is chosen in the header."""
+    return Field(name="as_of", label="As of", value=value, kind=Kind.HIDDEN)
 
 
 def paged(table: Table, first: int, path: str, **parameters: object) -> Table:

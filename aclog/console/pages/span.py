@@ -4,12 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 from attrs import frozen
 
-from aclog.authorizer.acl import acl_text
+from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.acls_image import RuleChange
 from aclog.console.live import KnownHistory, LiveHistory, RuleTimeline
 from aclog.console.pages.page import (
     BadParameterError,
+    Bar,
     Cell,
+    Chart,
     Facts,
     Field,
     Form,
@@ -19,11 +21,12 @@ from aclog.console.pages.page import (
     Notice,
     Page,
     Parameters,
+    Since,
     url,
 )
 from aclog.console.pages.page import Handle as SliderHandle
-from aclog.console.pages.states import Console
-from aclog.metalog.errors import ConfigError, plural
+from aclog.console.pages.states import Console, History
+from aclog.metalog.errors import ConfigError, MetadataError, plural
 from aclog.metalog.primitives import current_time_ms
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.history import Change, ChangeKind
@@ -196,6 +199,29 @@ def change_url(timeline: RuleTimeline, end_offset: int) -> str:
     return url(CHANGES, since=before, until=end_offset)
 
 
+def since_of(console: Console, offset: int) -> Since | None:
+    """Return what shows since when the rules of the state at an offset are there; None without a known history."""
+    history = console.history
+    current = None if history is None else history.live.current
+    if history is None or current is None:
+        return None
+    timeline = current.timeline
+
+    def since(acl: StandardAcl) -> Cell:
+        """Return the time of the change that added it."""
+        change = history.added(acl, offset)
+        if change is None:
+            return Cell("not known", mark=Mark.QUIET)
+        return Cell(day_of(change.timestamp) or f"offset {change.offset:,}", change_url(timeline, change.end_offset))
+
+    return since
+
+
+def day_of(timestamp: int) -> str:
+    """Return a time as its day, UTC; empty if it is unknown."""
+    return time_of(timestamp)[:10]
+
+
 def kind_cell(change: Change) -> Cell:
     """Return whether a rule was added or removed."""
     added = change.kind is ChangeKind.ADDED
@@ -218,41 +244,81 @@ def change_text(change: Change) -> str:
 # Parts of the page of changes around its answer: the handles of the slider, their positions, and steps from there.
 
 
-_HINT = "an offset, or a time (UTC): yesterday 18:00, 2h ago, 2026-03-01; leave empty to use the slider"
+_HINT = "yesterday 18:00, 2h ago, an offset"
 
 
 def span_form(parameters: Parameters, timeline: RuleTimeline, span: Span) -> Form:
     """Return the two handles, and the texts beside them."""
     least, most = timeline.begin, timeline.end
+    first, last = (
+        Field(
+            name=name,
+            label=label,
+            value=str(handle.offset),
+            kind=Kind.RANGE,
+            least=least,
+            most=most,
+            empties=empties,
+            is_open=name == "to",
+        )
+        for name, label, handle, empties in (
+            ("from", "From offset", span.first, "since"),
+            ("to", "To offset", span.last, "until"),
+        )
+    )
     fields = (
-        Field(
-            name="from",
-            label="From offset",
-            value=str(span.first.offset),
-            kind=Kind.RANGE,
-            least=least,
-            most=most,
-            empties="since",
-        ),
-        Field(
-            name="to",
-            label="To offset",
-            value=str(span.last.offset),
-            kind=Kind.RANGE,
-            least=least,
-            most=most,
-            empties="until",
-            is_open=True,
-        ),
         Field(name="since", label="Since", value=parameters.text("since"), hint=_HINT),
-        Field(
-            name="until",
-            label="Until",
-            value=parameters.text("until"),
-            hint="an offset or a time; leave empty to use the slider, or now",
-        ),
+        Field(name="until", label="Until", value=parameters.text("until"), hint="now"),
+        first,
+        last,
     )
     return Form(key="span", title="Between", path=CHANGES, fields=fields)
+
+
+_BARS = 60
+"""Bars of the strip."""
+
+
+def strip(history: History, timeline: RuleTimeline, span: Span) -> Chart:
+    """Return the changes over the known history, over offsets as the slider, with the chosen ones marked."""
+    begin, end = timeline.begin, timeline.end
+    bounds = sorted({begin + (end - begin) * number // _BARS for number in range(_BARS + 1)})
+    bars = []
+    for low, high, (added, removed) in zip(bounds, bounds[1:], history.index.density(timeline, bounds), strict=False):
+        time = time_of(timeline.time(timeline.position(high)))
+        bars.append(
+            Bar(
+                label=f"offset {high:,}" + (f", {time}" if time else ""),
+                added=added,
+                removed=removed,
+                url=url(CHANGES, since=low, until=high) if added or removed else None,
+                is_chosen=low < span.last.offset and high > span.first.offset,
+            )
+        )
+    return Chart(key="strip", title="Timeline", bars=tuple(bars))
+
+
+def presets(history: History, timeline: RuleTimeline) -> Links:
+    """Return the ways to frequent intervals."""
+    links = [Cell(name, url(CHANGES, since=since)) for name, since in _PRESETS]
+    deploy = _last_apply(history, timeline)
+    if deploy is not None:
+        links.append(Cell("since the last apply", url(CHANGES, since=deploy)))
+    links.append(Cell("the whole known history", url(CHANGES, since=timeline.begin)))
+    return Links(key="presets", title="Show", links=tuple(links))
+
+
+_PRESETS = (("last hour", "1h ago"), ("last day", "24h ago"), ("last week", "168h ago"))
+
+
+def _last_apply(history: History, timeline: RuleTimeline) -> int | None:
+    """Return the offset at which the newest apply began; None if it is not known."""
+    try:
+        applied = None if history.applies is None else history.applies.read()
+    except MetadataError:
+        return None
+    offsets = [each.offset for each in applied or () if timeline.begin <= each.offset <= timeline.end]
+    return max(offsets, default=None)
 
 
 def span_handles(timeline: RuleTimeline, span: Span) -> tuple[SliderHandle, ...]:
@@ -269,6 +335,7 @@ def span_facts(console: Console, timeline: RuleTimeline, span: Span, net: tuple[
     return Facts(
         key="span",
         title="Between",
+        is_folded=True,
         items=(
             ("From", Cell(_handle_text(timeline, first), url("/rules", as_of=first.offset))),
             ("To", Cell(_handle_text(timeline, last), url("/rules", as_of=last.offset))),
@@ -299,14 +366,16 @@ def steps(timeline: RuleTimeline, span: Span) -> list[Links]:
     """Return the ways to the spans beside this one."""
     first, last = span.first, span.last
     before, after = timeline.before(first.position), timeline.after(last.position)
-    whole = [Cell("the last change", url(CHANGES))]
+    whole = [
+        Cell("the last change", url(CHANGES)),
+        Cell("permalink", url(CHANGES, since=first.offset, until=last.offset)),
+    ]
     if first.position > before:
         at = timeline.offset(first.position)
         whole.insert(0, Cell("the change before", url(CHANGES, since=timeline.offset(before), until=at)))
     if last.position < after:
         start = timeline.offset(last.position)
         whole.append(Cell("the change after", url(CHANGES, since=start, until=timeline.offset(after))))
-    whole.append(Cell("the whole known history", url(CHANGES, since=timeline.begin)))
     return [
         Links(key="steps", title="Step", links=tuple(whole)),
         Links(key="steps-from", title="From", links=tuple(_moves(timeline, span, moves_first=True))),

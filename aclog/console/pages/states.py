@@ -8,10 +8,10 @@ import sys
 import threading
 from bisect import bisect_left, insort
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from heapq import merge
-from itertools import islice, takewhile
+from heapq import merge, nsmallest
+from itertools import chain, islice, pairwise, takewhile
 from typing import TypeAlias, TypeVar, overload
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -194,6 +194,8 @@ class Listing:
     """The principals by name, in order, and how many rules each has."""
     types: dict[int, int] = field(factory=dict, init=False, repr=False)
     """The resource types that rules are about, in order, and how many are."""
+    _names_index: "NamesIndex | None" = field(default=None, init=False, repr=False)
+    """Made on first use, and carried over to later listings."""
 
     @classmethod
     def of(cls, acls: AclsImage, pause: Pause = no_pause) -> "Listing":
@@ -228,6 +230,10 @@ class Listing:
             if acl is not None:
                 later._add(StandardAclWithId(id=UUID(int=number), acl=acl), number)
         later.principals, later.types = _in_order(later.principals), _in_order(later.types)
+        if self._names_index is not None:
+            touched = [key_of(acl) for acl in map(acls.get, map(_uuid, come)) if acl is not None]
+            touched += [key for key in map(self._by_id.get, removed) if key is not None]
+            later._names_index = self._names_index.followed_by(later, touched)
         return later
 
     def _copy(self, acls: AclsImage) -> "Listing":
@@ -289,6 +295,27 @@ class Listing:
         keys = (self._keys[place] for place in self._haystack.places(needle))
         return list(dict.fromkeys(key[:3] for key in keys if needle in key[1].lower()))
 
+    @property
+    def names_index(self) -> "NamesIndex":
+        """Return the index of principals and names, for completion."""
+        index = self._names_index
+        if index is None:
+            index = self._names_index = NamesIndex.of(self)
+        return index
+
+    def has(self, entry: "Entry") -> bool:
+        """Return whether rules have a principal, or a name."""
+        return entry in self.principals if isinstance(entry, str) else bool(self.count(*entry))
+
+    def rule(self, key: Key) -> StandardAclWithId:
+        """Return the rule of a key."""
+        return self._rules[key]
+
+    def on_type(self, resource_type: int) -> Sequence[Key]:
+        """Return the keys of the rules on a type."""
+        low, high = _span(self._keys, resource_type, "")
+        return self._keys[low:high]
+
     @cached_property
     def _haystack(self) -> Haystack:
         return Haystack.of(self._texts)
@@ -332,6 +359,111 @@ class Listing:
             branches.append(Branch(text=text, rules=up - low, names=last - first, is_name=is_name, pattern_type=alone))
             place = last
         return branches
+
+
+# Principals and names by a part of them, for completion at each key that is typed.
+
+
+Entry: TypeAlias = str | NameKey
+"""A principal, or the type, name and pattern type of a resource."""
+_MOST_LATER = 500
+"""With more entries since it was made, the index is made anew."""
+
+
+@frozen(eq=False)
+class NamesIndex:
+    """The principals and names of rules: ordered when it was made, and what came or went since. Immutable."""
+
+    _entries: Sequence[Entry]
+    """The shortest first, so that the first matches are the ones to show."""
+    _joined: str
+    """Their texts in lower case, each after a separator."""
+    _starts: Int64s
+    _beginnings: Sequence[tuple[str, int]]
+    """The texts, and those of principals without their type, in order, each with the place of its entry."""
+    _later: Mapping[Entry, bool] = field(factory=dict)
+    """Entries that came or went since, and whether they are there."""
+
+    @classmethod
+    def of(cls, listing: Listing) -> "NamesIndex":
+        """Return the index of a listing."""
+        every: list[Entry] = [*listing.principals, *listing._names]
+        texts = sorted(((_entry_text(each), number) for number, each in enumerate(every)), key=_by_length)
+        beginnings = [(text, place) for place, (text, _) in enumerate(texts)]
+        beginnings += [
+            (text.partition(":")[2], place)
+            for place, (text, number) in enumerate(texts)
+            if isinstance(every[number], str) and ":" in text
+        ]
+        sizes = np.fromiter((len(text) for text, _ in texts), np.int64, len(texts)) + len(_END)
+        return cls(
+            entries=[every[number] for _, number in texts],
+            joined="".join(f"{_END}{text}" for text, _ in texts),
+            starts=np.cumsum(sizes) - sizes,
+            beginnings=sorted(beginnings),
+        )
+
+    def followed_by(self, listing: Listing, touched: Iterable[Key]) -> "NamesIndex":
+        """Return the index of a later listing, whose rules with these keys came or went."""
+        later = dict(self._later)
+        for key in touched:
+            entries: tuple[Entry, ...] = (key[3], key[:3])
+            for entry in entries:
+                later[entry] = listing.has(entry)
+        return evolve(self, later=later) if len(later) <= _MOST_LATER else NamesIndex.of(listing)
+
+    def find(self, text: str, most: int) -> list[Entry]:
+        """Return at most so many entries with a text in them, in any case: those that begin with it come first.
+
+        Of each kind the shortest come first.
+        """
+        needle = text.lower()
+        later = [each for each, is_there in self._later.items() if is_there and needle in _entry_text(each)]
+        found: dict[Entry, bool] = {}
+        for place in chain(self._beginning(needle, most + len(self._later)), self._containing(needle)):
+            entry = self._entries[place]
+            if entry not in self._later:
+                found.setdefault(entry, True)
+                if len(found) == most:
+                    break
+        if not later:
+            return list(found)
+
+        def order(entry: Entry) -> tuple[bool, int, str]:
+            lower = _entry_text(entry)
+            begins = lower.startswith(needle) or (isinstance(entry, str) and lower.partition(":")[2].startswith(needle))
+            return not begins, len(lower), lower
+
+        return nsmallest(most, [*found, *later], key=order)
+
+    def _beginning(self, needle: str, most: int) -> list[int]:
+        after = _after(needle)
+        low = bisect_left(self._beginnings, (needle,))
+        high = len(self._beginnings) if after is None else bisect_left(self._beginnings, (after,))
+        return nsmallest(most, (place for _, place in self._beginnings[low:high]))
+
+    def _containing(self, needle: str) -> Iterator[int]:
+        """Yield the places of entries with a text in them, in order."""
+        if _END[0] in needle:  # a name may have line ends
+            yield from (place for place, each in enumerate(self._entries) if needle in _entry_text(each))
+            return
+        at = -1
+        while (at := self._joined.find(needle, at + 1)) >= 0:
+            place = int(np.searchsorted(self._starts, at, "right")) - 1
+            yield place
+            at = int(self._starts[place + 1]) if place + 1 < len(self._starts) else len(self._joined)
+
+
+def _by_length(text: tuple[str, int]) -> tuple[int, str, int]:
+    return len(text[0]), *text
+
+
+def _entry_text(entry: Entry) -> str:
+    return (entry if isinstance(entry, str) else entry[1]).lower()
+
+
+def _uuid(number: int) -> UUID:
+    return UUID(int=number)
 
 
 def _stepped(values: Iterable[_V], pause: Pause) -> Iterable[_V]:
@@ -538,7 +670,7 @@ class States:
                 return
             try:
                 newest = self._derived(image, before)
-                newest.late.get()  # before the first request
+                _ = newest.late.get().names_index  # before the first request
                 self._newest, self._undecided = newest, ""
             except ConfigError as error:
                 self._newest, self._undecided = None, str(error)
@@ -802,6 +934,61 @@ def _kafka_at(timeline: RuleTimeline, kafka: DecidingKafka) -> KafkaChange:
     return KafkaChange(offset=begin, end_offset=begin, timestamp=timeline.begin_time, kafka=kafka)
 
 
+_DAY_MS = 86_400_000
+
+
+@define(eq=False)
+class ChangeIndex:
+    """The changes of a timeline by rule, principal, name and day; extended with it. Safe for any number of threads."""
+
+    _timeline: RuleTimeline | None = field(default=None, init=False)
+    _positions: dict[Hashable, list[int]] = field(factory=dict, init=False)
+    """By rule, principal, and (type, name, pattern type): the positions before the changes, in order."""
+    _days: dict[int, list[int]] = field(factory=dict, init=False)
+    """By day since 1970: how many rules were added and removed."""
+    _added: list[int] = field(factory=lambda: [0], init=False)
+    """By position: how many of the changes before it added a rule."""
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def positions(self, timeline: RuleTimeline, key: Hashable) -> list[int]:
+        """Return the positions of the changes of a rule, a principal or a name."""
+        with self._lock:
+            self._follow(timeline)
+            return [each for each in self._positions.get(key, ()) if each < len(timeline)]
+
+    def days(self, timeline: RuleTimeline) -> dict[int, tuple[int, int]]:
+        """Return how many rules were added and removed, by day since 1970 (UTC)."""
+        with self._lock:
+            self._follow(timeline)
+            return {day: (counts[0], counts[1]) for day, counts in self._days.items()}
+
+    def density(self, timeline: RuleTimeline, offsets: Sequence[int]) -> list[tuple[int, int]]:
+        """Return how many rules were added and removed from each offset, exclusive, to the next one, inclusive."""
+        with self._lock:
+            self._follow(timeline)
+            positions = [timeline.position(each) for each in offsets]
+            pairs = [(low, high, self._added[high] - self._added[low]) for low, high in pairwise(positions)]
+        return [(added, high - low - added) for low, high, added in pairs]
+
+    def _follow(self, timeline: RuleTimeline) -> None:
+        known = self._timeline
+        if known is not None and len(known) > len(timeline) and known.begin == timeline.begin:
+            return  # another thread has seen a later one
+        start = 0 if known is None else len(known)
+        if known is None or known.begin != timeline.begin or known.changes[-1:] != timeline.changes[start - 1 : start]:
+            start = 0
+            self._positions, self._days, self._added = {}, {}, [0]
+        for position, change in enumerate(timeline.changes[start:], start):
+            acl = change.rule.acl
+            for key in (acl, acl.principal, (acl.resource_type, acl.resource_name, acl.pattern_type)):
+                self._positions.setdefault(key, []).append(position)
+            if change.timestamp >= 0:
+                counts = self._days.setdefault(change.timestamp // _DAY_MS, [0, 0])
+                counts[0 if is_added(change) else 1] += 1
+            self._added.append(self._added[-1] + is_added(change))
+        self._timeline = timeline
+
+
 @define(eq=False, kw_only=True)
 class History:
     """Safe for any number of threads."""
@@ -810,6 +997,7 @@ class History:
     settings: Settings
     applies: FollowedApplies | None = None
     """None if no file records applies."""
+    index: ChangeIndex = field(factory=ChangeIndex, init=False)
     _policies: Cache[Policy] = field(factory=lambda: Cache(_POLICIES), init=False)
     _compared: Cache[Compared] = field(factory=lambda: Cache(_COMPARISONS), init=False)
     _kafka: dict[bool, "_KnownKafka"] = field(factory=dict, init=False)
@@ -828,6 +1016,30 @@ class History:
         if current is None:
             raise NotReadyError("the history was not read yet")
         return current
+
+    def added(self, acl: StandardAcl, offset: int) -> Change | None:
+        """Return the change that added a rule of the state at an offset; None: it is not known."""
+        current = self.live.current
+        if current is None:
+            return None
+        timeline = current.timeline
+        before = timeline.position(offset)
+        changes = (timeline.changes[each] for each in reversed(self.index.positions(timeline, acl)) if each < before)
+        last = next(changes, None)
+        return last if last is not None and is_added(last) and not last.gap else None
+
+    def latest(self, key: Hashable, most: int) -> tuple[RuleTimeline, list[tuple[Change, ApplyNote | None]]] | None:
+        """Return the newest changes of a principal or a name, each with its apply, the newest first; None: no history.
+
+        Only as far as the history is known now.
+        """
+        current = self.live.current
+        if current is None:
+            return None
+        timeline = current.timeline
+        positions = self.index.positions(timeline, key)[-most:]
+        notes = [self.with_applies(timeline, each, each + 1)[0][0] for each in reversed(positions)]
+        return timeline, notes
 
     def policy(self, timeline: RuleTimeline, position: int, generation: Generation) -> Policy:
         """Return the policy of a position, as a generation of Kafka decides it."""
@@ -983,6 +1195,8 @@ class Console:
 
     name: str
     """The name of the source."""
+    cluster_id: str = ""
+    """Empty if the source does not record it."""
     states: States | OwnStates | StatesByKafka
     command: CommandLine
     place: ChangePlace = field(factory=ChangePlace)

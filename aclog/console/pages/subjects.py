@@ -1,12 +1,23 @@
 """The pages of a principal, a resource and a search."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from attrs import evolve, frozen
 
 from aclog.analysis.intents import Intent, needs_of
-from aclog.analysis.regions import EVERYONE, REQUESTED, Principals, Query, hosts_text, names_text, only, operations_text
+from aclog.analysis.regions import (
+    EVERYONE,
+    EVERYWHERE,
+    REQUESTED,
+    Principals,
+    Query,
+    hosts_text,
+    names_text,
+    only,
+    operations_of,
+    operations_text,
+)
 from aclog.analysis.who_can import (
     SUPER_USER,
     Permission,
@@ -17,6 +28,7 @@ from aclog.analysis.who_can import (
     with_extents,
 )
 from aclog.authorizer.acl import (
+    SUPPORTED_OPERATIONS,
     WILDCARD_PRINCIPAL,
     AclBindingFilter,
     AclOperation,
@@ -32,6 +44,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.settings import parse_name, pattern_text
 from aclog.authorizer.standard import Premises
+from aclog.console.pages.lists import NAMES_PATH, branch_table
 from aclog.console.pages.page import (
     ANY,
     PAGE_ROWS,
@@ -63,6 +76,7 @@ from aclog.console.pages.page import (
     rule_table,
     url,
 )
+from aclog.console.pages.span import change_url, kind_cell, since_of, time_of
 from aclog.console.pages.states import Console, Listing, NameKey, State, key_of
 from aclog.console.pages.states import pattern_text as searched_pattern_text
 from aclog.metalog.errors import ConfigError, plural
@@ -156,25 +170,26 @@ def principal_page(console: Console, parameters: Parameters) -> Page:
         path=PRINCIPAL_PATH,
         fields=(
             Field(name="name", label="Principal", value=parameters.text("name"), hint=PRINCIPALS),
-            Field(name="host", label="From host", value=parameters.text("host"), hint="any"),
+            Field(name="host", label="From host", value=parameters.text("host"), hint="any", is_more=True),
             as_of_field(parameters.text("as_of")),
         ),
         submit="Show permissions",
     )
     if not name:
-        return _all(console, state, parameters, form)
+        return _all(state, parameters, form)
     parts: list[Part] = [form]
     notices: tuple[Notice, ...] = ()
-    data, answer = [], "rules for all users apply to each principal"
+    data, answer, rules_only = [], "rules for all users apply to each principal", True
     if name != WILDCARD_PRINCIPAL:
         console.check_own(name)
     if ":" in name and name != WILDCARD_PRINCIPAL:
         query = Query(principals=only(name), host=parameters.host())
         rights = list(islice(permissions(state.policy, query), _MOST))
-        data = [permission_object(each, console.origins) for each in rights]
+        data, rules_only = [permission_object(each, console.origins) for each in rights], False
         more = state.premises.turning(allowed=False)
         none = f"{more.decided('No permissions')}."
         parts.append(permission_table(rights, console.origins, key="may", title="May", none=none, as_of=as_of))
+        parts += _history(console, as_of, name)
         answer = _permissions(len(rights)) if rights else more.decided("no permissions")
         if name in state.policy.settings.super_users:
             answer = "super user, all operations are allowed"
@@ -189,11 +204,58 @@ def principal_page(console: Console, parameters: Parameters) -> Page:
         path=PRINCIPAL_PATH,
         title=name,
         answer=f"{name}: {answer}",
-        command=console.command.of("what-can", "--principal", name, as_of=as_of),
+        command=_what_can(console, parameters, name) if data or not rules_only else None,
         parts=tuple(parts),
         notices=notices,
         offset=state.offset,
         data=data,
+    )
+
+
+def _what_can(console: Console, parameters: Parameters, name: str) -> str | None:
+    host = parameters.host()
+    flags = () if host is None else ("--host", host)
+    return console.command.of("what-can", "--principal", name, *flags, as_of=parameters.word("as_of"))
+
+
+_LATEST = 10
+"""Changes that the page of a principal or a resource has."""
+
+
+def _history(console: Console, as_of: str, key: Hashable) -> Iterator[Table]:
+    """Yield the newest changes of the rules of a principal or a name, if there is a history."""
+    found = None if console.history is None or as_of else console.history.latest(key, _LATEST)
+    if found is None:
+        return
+    timeline, changes = found
+    begin = f"Changes before offset {timeline.begin:,} are not known." if timeline.begin else ""
+    yield Table(
+        key="latest",
+        title="Last changes of these rules",
+        columns=(
+            Column(key="time", title="Time"),
+            Column(key="change", title="Change"),
+            Column(key="rule", title="Rule"),
+            Column(key="who", title="By"),
+        ),
+        rows=tuple(
+            Row(
+                key=f"{change.offset} {change.rule.id}",
+                cells=(
+                    Cell(
+                        time_of(change.timestamp) or f"offset {change.offset:,}",
+                        change_url(timeline, change.end_offset),
+                    ),
+                    kind_cell(change),
+                    Cell(acl_text(change.rule.acl)),
+                    Cell("" if note is None else note.who),
+                ),
+            )
+            for change, note in changes
+        ),
+        none="No changes in the known history.",
+        note=begin,
+        is_folded=True,
     )
 
 
@@ -219,12 +281,13 @@ def _rules(console: Console, state: State, name: str, parameters: Parameters) ->
         none="No rules with this principal.",
         as_of=as_of,
         uses=None if as_of else console.uses,
+        since=since_of(console, state.offset),
         first=first,
     )
     return paged(table, first, PRINCIPAL_PATH, name=name, as_of=as_of)
 
 
-def _all(console: Console, state: State, parameters: Parameters, form: Form) -> Page:
+def _all(state: State, parameters: Parameters, form: Form) -> Page:
     as_of = parameters.word("as_of")
     principals = state.listing.principals
     first = parameters.number("first", 0, 0, 1 << 40)
@@ -244,7 +307,6 @@ def _all(console: Console, state: State, parameters: Parameters, form: Form) -> 
         path=PRINCIPAL_PATH,
         title="Principals",
         answer=f"{plural(len(principals), 'principal')} with rules",
-        command=console.command.of("acls list", as_of=as_of, settings=False),
         parts=(form, paged(table, first, PRINCIPAL_PATH, as_of=as_of)),
         offset=state.offset,
     )
@@ -288,7 +350,15 @@ def resource_page(console: Console, parameters: Parameters) -> Page:
         and parameters.resource_type() != ResourceType.CLUSTER
         and not parameters.pattern_type()
     ):
-        return Page(path=RESOURCE_PATH, title="Who can", answer="Which resource?", parts=(form,), offset=state.offset)
+        begin: tuple[Part, ...] = (form, *(branch_table(state, kind, "", as_of) for kind in state.listing.types))
+        answer = "Enter a name, or choose one below" if state.listing.types else "No rules."
+        return Page(
+            path=RESOURCE_PATH,
+            title="Who can",
+            answer=answer,
+            parts=tuple(map(_first_rows, begin)),
+            offset=state.offset,
+        )
     question = _question(parameters)
     who = EVERYONE if console.own is None else only(console.own.principal)
     rights, is_all = _holders(state, question, who)
@@ -304,25 +374,96 @@ def resource_page(console: Console, parameters: Parameters) -> Page:
     table = permission_table(
         rights, console.origins, key="who", title="Who can access it, and why", none=none, as_of=as_of
     )
-    command = None
-    if question.operation is not None or question.intent is not None:
-        command = console.command.of("who-can", *question.words(), as_of=as_of)
-    else:
-        command = console.command.of("who-can", "--operation", "READ", *question.words(), as_of=as_of)
+    key = (resource.resource_type, resource.name, resource.pattern_type)
     return Page(
         path=RESOURCE_PATH,
         title=f"Who can access {name}",
         answer=answer + ("" if is_all else f" (the first {_MOST_HOLDERS:,})"),
-        command=command,
+        command=console.command.of("who-can", *question.words(), as_of=as_of) if console.own is None else None,
         parts=(
             form,
-            _operations(parameters),
-            table,
+            _operations(parameters, question),
+            *_matrix(rights, question, as_of),
+            evolve(table, is_folded=bool(rights) and question.intent is None),
             *_denies(console, state, question, as_of),
             *_resource_rules(console, state, question, as_of),
+            *_history(console, as_of, key),
         ),
         offset=state.offset,
         data=[permission_object(each, console.origins) for each in rights],
+    )
+
+
+_MATRIX = 100
+"""Rows of a matrix; the table below it has more."""
+
+
+def _matrix(rights: Iterable[Permission], question: _Question, as_of: str) -> Iterator[Table]:
+    """Yield principals by operations, those with most operations first; not for an intent, which needs all."""
+    if question.intent is not None or not rights:
+        return
+    held: dict[str, tuple[Cell, dict[AclOperation, set[str]]]] = {}
+    for each in (one for permission in rights for one in of_each_principal(permission)):
+        region = each.region
+        cell = principals_cell(region.principals, as_of)
+        if each.rules == (SUPER_USER,):
+            cell = evolve(cell, others=(Cell("super user"),))
+        _, operations = held.setdefault(cell.text, (cell, {}))
+        for operation in operations_of(region.operations):
+            operations.setdefault(operation, set()).add(_limits(each))
+    kind = ResourceType(question.resource.resource_type)
+    shown = SUPPORTED_OPERATIONS[kind] if question.operation is None else (question.operation,)
+    ordered = sorted(held.values(), key=lambda item: (-len(item[1]), item[0].text))
+    yield Table(
+        key="matrix",
+        title="Access by operation",
+        columns=(
+            Column(key="who", title="Who"),
+            *(Column(key=each.name, title=each.name) for each in shown),
+        ),
+        rows=tuple(
+            Row(key=cell.text, cells=(cell, *(_held(operations.get(each)) for each in shown)))
+            for cell, operations in ordered[:_MATRIX]
+        ),
+        none="",
+        total=len(ordered),
+        note=f"the {_MATRIX} with most operations of {len(ordered):,}" if len(ordered) > _MATRIX else "",
+        is_matrix=True,
+    )
+
+
+def _limits(permission: Permission) -> str:
+    """Return what limits a permission: its hosts, or its names; empty for every host and the whole resource."""
+    hosts = permission.region.hosts
+    is_partial = permission.extent is not None and not permission.extent.is_all
+    return "; ".join(
+        text for text in ("" if hosts == EVERYWHERE else hosts_text(hosts), "some names" * is_partial) if text
+    )
+
+
+def _held(limits: set[str] | None) -> Cell:
+    if limits is None:
+        return Cell("")
+    if "" in limits:
+        return Cell("yes", mark=Mark.ALLOW)
+    return Cell("; ".join(sorted(limits)), mark=Mark.WARNING)
+
+
+_FIRST_NAMES = 20
+
+
+def _first_rows(part: Part) -> Part:
+    """Return a table of names with its first rows, and the link to all."""
+    if not isinstance(part, Table):
+        return part
+    kind = part.title.removesuffix(" names")
+    return evolve(
+        part,
+        key=f"names-{kind.lower().replace('_', '-')}",
+        rows=part.rows[:_FIRST_NAMES],
+        total=len(part.rows),
+        note=f"the first {_FIRST_NAMES} of {len(part.rows):,}" if len(part.rows) > _FIRST_NAMES else "",
+        pages=(Cell("all names", url(NAMES_PATH, type=kind)),),
     )
 
 
@@ -380,14 +521,24 @@ def _own(principal: str, rights: list[Permission], more: Premises) -> str:
     return f"{principal} can" if rights else more.decided(f"{principal} cannot")
 
 
-def _operations(parameters: Parameters) -> Links:
-    """Return the links to each intent, and to the rules for unnamed principals."""
+def _operations(parameters: Parameters, question: _Question) -> Links:
+    """Return the links to the same resource with each operation, and with each intent that uses it."""
     common = {name: parameters.text(name) for name in ("type", "name", "pattern", "host", "as_of")}
-    ways = [Cell("anything", url(RESOURCE_PATH, **common))]
-    operations = AclOperation.READ, AclOperation.WRITE
+    ways = [Cell("any operation", url(RESOURCE_PATH, **common))]
+    operations = SUPPORTED_OPERATIONS[ResourceType(question.resource.resource_type)]
     ways += [Cell(each.name, url(RESOURCE_PATH, **common, operation=each.name)) for each in operations]
-    ways += [Cell(intent.value, url(RESOURCE_PATH, **common, intent=intent.value)) for intent in Intent]
+    ways += [Cell(each.value, url(RESOURCE_PATH, **common, intent=each.value)) for each in _intents(question.resource)]
     return Links(key="operations", title="Who can", links=tuple(ways))
+
+
+def _intents(resource: ResourcePattern) -> Iterator[Intent]:
+    """Yield the intents that use a resource, and need no other one to be named."""
+    for each in Intent:
+        try:
+            needs_of(each, (resource,))
+        except ConfigError:
+            continue
+        yield each
 
 
 def _denies(console: Console, state: State, question: _Question, as_of: str) -> tuple[Table, ...]:
@@ -412,19 +563,29 @@ def _resource_rules(console: Console, state: State, question: _Question, as_of: 
         none="No matching rules.",
         as_of=as_of,
         uses=None if as_of else console.uses,
+        since=since_of(console, state.offset),
     )
     return (cut(table),)
 
 
 def _form(parameters: Parameters) -> Form:
-    intents = (ANY, *((each.value, each.value) for each in Intent))
+    kind = parameters.resource_type() or ResourceType.TOPIC
+    chosen = ResourcePattern(resource_type=kind, name=parameters.text("name") or "x")
+    intents = (ANY, *((each.value, each.value) for each in _intents(chosen)))
     fields = (
         choice_of_type(parameters.word("type") or "TOPIC", any_type=False),
         Field(name="name", label="Name", value=parameters.text("name"), hint="orders, or pii-*"),
         choice_of_pattern(parameters.word("pattern"), default="as named; x* is a prefix"),
         choice_of_operation(parameters.word("operation")),
-        Field(name="intent", label="Intent", value=parameters.word("intent"), kind=Kind.CHOICE, choices=intents),
-        Field(name="host", label="From host", value=parameters.text("host"), hint="any"),
+        Field(
+            name="intent",
+            label="Intent",
+            value=parameters.word("intent"),
+            kind=Kind.CHOICE,
+            choices=intents,
+            is_more=True,
+        ),
+        Field(name="host", label="From host", value=parameters.text("host"), hint="any", is_more=True),
         as_of_field(parameters.text("as_of")),
     )
     return Form(key="ask", title="Who can", path=RESOURCE_PATH, fields=fields, submit="Who can?")

@@ -3,25 +3,40 @@
 from collections import Counter
 from collections.abc import Iterable
 from functools import reduce
+from itertools import islice
 
 from attrs import frozen
 
 from aclog.analysis.comparison import turning_same
 from aclog.analysis.policy import only_on
 from aclog.analysis.regions import Direction, Query, only
+from aclog.analysis.review.review import risk
 from aclog.analysis.rows.report import TITLES, ReportRow, row_cells
 from aclog.analysis.timeline import AnyAllowed, Event, Interval, explained, intervals
 from aclog.analysis.who_can import rules_on
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourcePattern, ResourceType, acl_text
+from aclog.authorizer.acl import (
+    SUPPORTED_OPERATIONS,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    acl_text,
+    code_name,
+    places_text,
+)
 from aclog.authorizer.acls_image import AclsImage, RuleChange
-from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explanation_lines
+from aclog.authorizer.explain import ExplainOptions, Explanation, Role, explain, explanation_lines
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import controllers_decide, is_set, pattern_text
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.console.live import RuleTimeline
 from aclog.console.login.guard import decides_alone
+from aclog.console.pages.draft import risk_mark
 from aclog.console.pages.generations import KAFKA_COLUMN, of_kafka
 from aclog.console.pages.page import (
+    OPERATIONS,
     PAGE_ROWS,
     PRINCIPALS,
     RULE_COLUMNS,
@@ -43,12 +58,15 @@ from aclog.console.pages.page import (
     as_of_field,
     choice_of_operation,
     choice_of_type,
+    draft_url,
     name_parameters,
     paged,
     principal_cell,
     resource_words,
     rule_cells,
+    rule_url,
     url,
+    use_cell,
 )
 from aclog.console.pages.span import (
     CHANGES,
@@ -58,11 +76,13 @@ from aclog.console.pages.span import (
     history_notices,
     kind_cell,
     no_history,
+    presets,
     span_facts,
     span_form,
     span_handles,
     span_of,
     steps,
+    strip,
     time_of,
     who_cells,
 )
@@ -94,7 +114,7 @@ def why_page(console: Console, parameters: Parameters) -> Page:
             path=WHY_PATH,
             title="Why",
             answer=f"Incomplete request: enter {missing}.",
-            parts=(form,),
+            parts=(form, _examples(state, WHY_PATH, as_of)),
             offset=state.offset,
         )
     explanation = _explained(console, state, parameters, pattern)
@@ -108,14 +128,40 @@ def why_page(console: Console, parameters: Parameters) -> Page:
         command=console.command.of("explain", *words, *(() if host is None else ("--host", host)), as_of=as_of),
         parts=(
             form,
-            _ways(console, parameters, operation, pattern),
+            _verdict(console, state, explanation),
+            _remedy(console, explanation),
+            *_operations(state, parameters, explanation),
             _rules(explanation, as_of),
             _trace(explanation),
-            _remedy(explanation),
+            _ways(console, parameters, operation, pattern),
         ),
         offset=state.offset,
         data=[explanation.to_dict()],
     )
+
+
+_EXAMPLES = 5
+
+
+def _examples(state: State, path: str, as_of: str) -> Links:
+    """Return requests of rules, as the next step of a page without one."""
+    acls = (rule.acl for rule in state.listing if rule.acl.operation in OPERATIONS)
+    some = (each for each in acls if each.pattern_type == PatternType.LITERAL and ":" in each.principal)
+    requests = islice((each for each in some if WILDCARD not in (each.resource_name, each.principal[-1:])), _EXAMPLES)
+    links = tuple(
+        Cell(
+            f"{each.principal} {code_name(AclOperation, each.operation)} {each.resource_name}",
+            url(
+                path,
+                principal=each.principal,
+                operation=code_name(AclOperation, each.operation),
+                **name_parameters(ResourcePattern(resource_type=each.resource_type, name=each.resource_name)),
+                as_of=as_of,
+            ),
+        )
+        for each in requests
+    )
+    return Links(key="examples", title="Examples", links=links)
 
 
 def _explained(console: Console, state: State, parameters: Parameters, pattern: ResourcePattern) -> Explanation:
@@ -183,6 +229,72 @@ def _ways(console: Console, parameters: Parameters, operation: AclOperation, pat
     )
 
 
+def _verdict(console: Console, state: State, explanation: Explanation) -> Facts:
+    """Return what decides: the rule, since when it is there, and who added it."""
+    deciding = next((each.rule.acl for each in explanation.rules if each.role is Role.DECIDES), None)
+    if deciding is None:
+        return Facts(key="verdict", title="Decision", items=(("Decided by", Cell(explanation.decision.text)),))
+    items = [("Decided by", Cell(acl_text(deciding) + places_text(deciding, console.origins), rule_url(deciding)))]
+    if console.uses is not None and not state.as_of:
+        items.append(("Use", use_cell(deciding, console.uses)))
+    history = console.history
+    current = None if history is None else history.live.current
+    if history is not None and current is not None:
+        change, timeline = history.added(deciding, state.offset or current.timeline.end), current.timeline
+        if change is None:
+            items.append(("Since", Cell(f"offset {timeline.begin:,} or before: older changes are not known")))
+        else:
+            time = time_of(change.timestamp)
+            since = f"{time}, offset {change.offset:,}" if time else f"offset {change.offset:,}"
+            items.append(("Since", Cell(since, change_url(timeline, change.end_offset))))
+            position = timeline.position(change.end_offset)
+            pairs, unknown = history.with_applies(timeline, timeline.before(position), position)
+            note = next((note for each, note in pairs if each is change), None)
+            items.append(("Added by", Cell(unknown or "unknown" if note is None else _author(note))))
+    return Facts(key="verdict", title="Decision", items=tuple(items))
+
+
+def _author(note: ApplyNote) -> str:
+    return f"{note.who}, apply {note.apply}" + (f", commit {note.git}" if note.git else "")
+
+
+def _operations(state: State, parameters: Parameters, explanation: Explanation) -> Iterable[Table]:
+    """Return the decisions on the other operations of the resource, if it is one name."""
+    pattern = explanation.action.resource_pattern
+    if is_set(pattern):
+        return
+    columns, cells = [], []
+    for each in SUPPORTED_OPERATIONS[ResourceType(pattern.resource_type)]:
+        try:
+            decision = state.authorizer.decide(explanation.context, Action(operation=each, resource_pattern=pattern))
+        except InvalidRequestError:
+            continue
+        address = url(WHY_PATH, **{**_shown(parameters), "operation": each.name})
+        text, mark = ("ALLOWED", Mark.GOOD) if decision else ("DENIED", Mark.DENY)
+        if each is explanation.action.operation:
+            text = f"{text} (this)"
+        columns.append(Column(key=each.name, title=each.name))
+        cells.append(Cell(text, address, mark=mark))
+    yield Table(
+        key="operations",
+        title="Each operation",
+        columns=tuple(columns),
+        rows=(Row(key="operations", cells=tuple(cells)),),
+        none="",
+        note=_premises_note(state),
+        is_matrix=True,
+    )
+
+
+def _premises_note(state: State) -> str:
+    return "as far as the settings of the brokers are known" if state.premises.unknown else ""
+
+
+def _shown(parameters: Parameters) -> dict[str, str]:
+    names = ("principal", "type", "name", "pattern", "host", "as_of")
+    return {name: parameters.text(name) for name in names}
+
+
 def _rules(explanation: Explanation, as_of: str) -> Table:
     rows = tuple(
         Row(
@@ -192,7 +304,9 @@ def _rules(explanation: Explanation, as_of: str) -> Table:
         for each in explanation.rules
     )
     total = sum(explanation.counts.values())
+    deciding = sum(each.role in (Role.DECIDES, Role.MATCHES) for each in explanation.rules)
     return Table(
+        first=deciding,
         key="rules",
         title="Matching rules (deciding rule first)",
         columns=(Column(key="role", title="Role"), *RULE_COLUMNS, Column(key="notes", title="Notes")),
@@ -204,15 +318,23 @@ def _rules(explanation: Explanation, as_of: str) -> Table:
 
 
 def _trace(explanation: Explanation) -> Lines:
-    return Lines(key="trace", title="In words", lines=tuple(explanation_lines(explanation)))
+    # The first line is the answer of the page.
+    lines = tuple(explanation_lines(explanation))[1:]
+    return Lines(key="trace", title="In words", lines=lines, is_folded=True)
 
 
-def _remedy(explanation: Explanation) -> Table:
+def _remedy(console: Console, explanation: Explanation) -> Table:
+    is_draft = console.own is None
     rows = tuple(
         Row(
             key=repr(each),
             mark=Mark.ADDED if each.add else Mark.REMOVED,
-            cells=(Cell("add" if each.add else "remove"), Cell(acl_text(each.acl)), Cell(each.command or "")),
+            cells=(
+                Cell("add" if each.add else "remove"),
+                Cell(acl_text(each.acl)),
+                Cell(each.command or ""),
+                *((Cell("try as a draft", draft_url(each.acl, added=each.add)),) if is_draft else ()),
+            ),
         )
         for each in explanation.remedy.changes
     )
@@ -223,6 +345,7 @@ def _remedy(explanation: Explanation) -> Table:
             Column(key="change", title="Change"),
             Column(key="rule", title="Rule"),
             Column(key="command", title="Command line"),
+            *((Column(key="draft", title="Draft"),) if is_draft else ()),
         ),
         rows=rows,
         none="; ".join(explanation.remedy.notes) or "No rule change.",
@@ -236,7 +359,7 @@ def _form(parameters: Parameters) -> Form:
         choice_of_operation(parameters.word("operation")),
         choice_of_type(parameters.word("type") or "TOPIC", any_type=False),
         Field(name="name", label="Name", value=parameters.text("name"), hint="orders, or pii-*"),
-        Field(name="host", label="From host", value=parameters.text("host"), hint=_HOST),
+        Field(name="host", label="From host", value=parameters.text("host"), hint=_HOST, is_more=True),
         as_of_field(parameters.text("as_of")),
     )
     return Form(key="ask", title="Request", path=WHY_PATH, fields=fields, submit="Why?")
@@ -303,7 +426,8 @@ def when_page(console: Console, parameters: Parameters) -> Page:
     notices = history_notices(current, state.offset)
     if isinstance(request, str):
         answer = f"Incomplete request: enter {request}."
-        return Page(path=WHEN_PATH, title="When", answer=answer, parts=(form,), notices=notices, offset=state.offset)
+        parts = (form, _examples(state, WHEN_PATH, ""))
+        return Page(path=WHEN_PATH, title="When", answer=answer, parts=parts, notices=notices, offset=state.offset)
     timeline = current.timeline
     periods = list(_intervals(timeline, request, history))
     named = [notice for notice in (_kafka_of_periods(console, timeline, request, periods),) if notice is not None]
@@ -465,7 +589,7 @@ def _when_form(parameters: Parameters) -> Form:
         choice_of_operation(parameters.word("operation")),
         choice_of_type(parameters.word("type") or "TOPIC", any_type=False),
         Field(name="name", label="Name", value=parameters.text("name"), hint="orders, or pii-*"),
-        Field(name="host", label="From host", value=parameters.text("host"), hint="any"),
+        Field(name="host", label="From host", value=parameters.text("host"), hint="any", is_more=True),
     )
     return Form(key="ask", title="Request", path=WHEN_PATH, fields=fields, submit="When?")
 
@@ -499,11 +623,12 @@ def changes_page(console: Console, parameters: Parameters) -> Page:
     net = history.net(timeline, first.position, last.position)
     compared = _compared(history, timeline, span, net, in_full=parameters.flag("all"))
     table = _changes_table(history, timeline, span, parameters)
-    parts: list[Part] = [span_form(parameters, timeline, span), span_facts(console, timeline, span, net)]
-    parts += steps(timeline, span)
+    parts: list[Part] = [span_form(parameters, timeline, span), presets(history, timeline)]
+    parts.append(strip(history, timeline, span))
     unknown = ALL_KNOWN if compared is None else _turning(state.premises, compared)
     why = "" if compared is None else compared.ambiguity()
     parts += [_not_compared(span, net) if compared is None else _difference(compared, unknown), table]
+    parts += [*steps(timeline, span), span_facts(console, timeline, span, net)]
     return Page(
         path=PATH,
         title="Changes",
@@ -574,7 +699,7 @@ def _not_compared(span: Span, net: tuple[RuleChange, ...]) -> Facts:
 def _difference(compared: Compared, unknown: Premises) -> Table:
     columns = tuple(Column(key=title.replace(" ", "_"), title=title.capitalize()) for title in TITLES)
     by_kafka = any(each.only for each in compared.rows)
-    page = compared.rows[:PAGE_ROWS]
+    page = sorted(compared.rows, key=risk)[:PAGE_ROWS]
     remaining = len(compared.rows) - len(page)
     return Table(
         key="difference",
@@ -591,8 +716,9 @@ def _difference_row(report: ReportRow) -> Row:
     texts = row_cells(report)
     directions = set(report.row.directions)
     mark = None if len(directions) > 1 else Mark.GAINED if Direction.GAINED in directions else Mark.LOST
-    cells = (Cell(texts[0], mark=mark), *map(Cell, texts[1:]))
-    return Row(key=repr(texts), cells=cells, mark=mark)
+    look = risk_mark(report)
+    cells = (Cell(texts[0], mark=look), *map(Cell, texts[1:]))
+    return Row(key=repr(texts), cells=cells, mark=mark, look=look)
 
 
 def _changes_table(history: History, timeline: RuleTimeline, span: Span, parameters: Parameters) -> Table:

@@ -1,24 +1,29 @@
 """The console's application: views, forms and answers, and the threads that make pages."""
 
 import asyncio
+import gzip
+import os
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Protocol, TypeAlias, TypeVar, TypeVarTuple
+from functools import cache
+from mimetypes import guess_type
+from pathlib import Path
+from typing import Protocol, TypeAlias, TypeVar, TypeVarTuple
 from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from attrs import define, evolve, field, frozen
 from starlette.applications import Starlette
-from starlette.datastructures import UploadFile
+from starlette.datastructures import Headers, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from aclog.authorizer.acl import NO_ORIGINS
 from aclog.authorizer.acls_image import AclsImage
@@ -28,6 +33,7 @@ from aclog.console.login.forms import FormError, parsed, read_body, replayed
 from aclog.console.login.guard import All, Guard, csrf_token_of, decides_alone, may_alter
 from aclog.console.login.sessions import Visit
 from aclog.console.pages import draft, why
+from aclog.console.pages.completion import COMPLETE_PATH, completions
 from aclog.console.pages.draft import DRAFT_PATH as PATH
 from aclog.console.pages.draft import PLAN_PATH as PLAN
 from aclog.console.pages.draft import draft_page, drafted, intent_of, planned
@@ -38,9 +44,10 @@ from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS
 from aclog.console.shared import NoTurnError, Precedence, Turns
 from aclog.console.web.rendering import STATIC, Around, KeptPages, MadePage, page_object, table_csv
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.primitives import current_time_ms, elapsed_seconds
 from aclog.metalog.text_forms import comma_parts
 from aclog.server.connection_budget import network_of
+from aclog.snapshots.moments import timestamp_text
 from aclog.terminal.columns import json_text
 
 # Forms that are posted, and the pages that answer them.
@@ -275,6 +282,7 @@ _ONE_AT_A_TIME = "States of the past, differences and drafts are made one at a t
 _NOT_TOLD = "the console cannot read it; the reason is shown to users with DESCRIBE on the cluster"
 _MOMENTS = ("as_of", "since", "until")
 """Pages with times relative to now: `yesterday` is another day tomorrow."""
+_DAY_MS = 86_400_000
 _OLD_S = 5.0
 """A state without confirmation for so many seconds is called old."""
 
@@ -313,6 +321,7 @@ class WebConsole:
                 *(Route(path, self._endpoint(path, view)) for path, view in VIEWS.items()),
                 *(Route(path, self._receiver(path, receive), methods=["POST"]) for path, receive in RECEIVERS.items()),
                 Route("/live", self._live),
+                Route(COMPLETE_PATH, self._complete),
                 Route("/healthz", self._healthy),
                 Mount("/static", _Static(directory=STATIC)),
             ],
@@ -400,7 +409,7 @@ class WebConsole:
             return await self._pools.newest(None, _json, _confirmed(rendered.page, around), rendered.status)
         if form == "csv":
             return await self._pools.newest(None, _csv, rendered.page, parameters.word("table"))
-        return HTMLResponse(rendered.document(around), rendered.status)
+        return _html(request, rendered.document(around), rendered.status)
 
     async def _know_version(self, request: Request, console: Console) -> None:
         """Compute the version for one viewer in a thread, to keep the event loop free."""
@@ -462,7 +471,9 @@ class WebConsole:
         """
         _check_shown(console, path)
         whole = self.console.states.now()
-        key = (console.own, console.editing is None, console.version, path, tuple(sorted(parameters.values.items())))
+        day = current_time_ms() // _DAY_MS  # charts end today
+        asked = tuple(sorted(parameters.values.items()))
+        key = (console.own, console.editing is None, console.version, path, asked, day)
         costs_more, is_own = is_costly(path, parameters), False
         for each in self._caches.values():
             each.follow(whole)
@@ -507,8 +518,16 @@ class WebConsole:
         viewer = None if self.guard is None else Visit.in_scope(request.scope).viewer
         if self.guard is not None and viewer is None:  # unauthenticated, at a path that needs no login
             return Around(source="", status="", trouble=None, version="", menu=())
-        status, trouble, version = self._status(console or self._console_of(request))
-        around = Around(source=self.console.name, status=status, trouble=trouble, version=version)
+        console = console or self._console_of(request)
+        status, trouble, version = self._status(console)
+        around = Around(
+            source=self.console.name,
+            cluster_id=self.console.cluster_id,
+            status=status,
+            trouble=trouble,
+            version=version,
+            time=_time(console),
+        )
         if viewer is None:
             return around
         menu = MENU if viewer.sees_all else [(path, name) for path, name in MENU if path in OWN_VIEWS]
@@ -532,8 +551,22 @@ class WebConsole:
         console = self._console_of(request)
         await self._know_version(request, console)
         status, trouble, version = self._status(console)
-        body = {"status": status, "trouble": trouble, "version": version}
+        body = {"status": status, "trouble": trouble, "version": version, "time": _time(console)}
         return JSONResponse(body, headers={"Cache-Control": "no-store"})
+
+    async def _complete(self, request: Request) -> Response:
+        """Answer the search while it is typed in, from what the viewer sees."""
+        console = self._console_of(request)
+        try:
+            parameters = Parameters.of(request.scope.get("query_string", b""))
+            costs_more = is_costly(COMPLETE_PATH, parameters)
+            found = await self._in_thread(request, costs_more, completions, console, parameters)
+        except NoTurnError:
+            return await self._busy(request, COMPLETE_PATH)
+        except _REFUSALS as error:
+            page, status = _refused(COMPLETE_PATH, error, console)
+            return JSONResponse({"completions": [], "error": page.notices[0].text}, status)
+        return _json_text({"completions": found}, 200)
 
     async def _healthy(self, _request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -552,17 +585,50 @@ class WebConsole:
 
     def page(self, request: Request, page: Page, parameters: Parameters, status: int) -> Response:
         """Return the response with a page."""
-        return HTMLResponse(MadePage.of(page, parameters, status).document(self._around(request)), status)
+        return _html(request, MadePage.of(page, parameters, status).document(self._around(request)), status)
+
+
+_SMALL = 1024
+"""Bytes of a document that is not compressed."""
+
+
+def _html(request: Request, document: bytes, status: int) -> Response:
+    """Return a document, compressed if only the viewer, or a page of the console, can have requested it.
+
+    The size of a compressed document depends on what it has in common with the text of its request. Another site that
+    sends a browser here must not be able to try texts (BREACH).
+    """
+    is_own = request.headers.get("sec-fetch-site") in ("same-origin", "none")
+    if not is_own or len(document) < _SMALL or "gzip" not in request.headers.get("accept-encoding", ""):
+        return HTMLResponse(document, status, headers={"Vary": "Accept-Encoding, Sec-Fetch-Site"})
+    headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding, Sec-Fetch-Site"}
+    return HTMLResponse(gzip.compress(document, _LEVEL, mtime=0), status, headers=headers)
+
+
+_LEVEL = 3
+"""Of gzip: a page takes less than a millisecond, and higher levels save little."""
 
 
 class _Static(StaticFiles):
     """Static files, whose addresses change with their content, so that browsers may cache them for ever."""
 
-    def file_response(self, *args: Any, **named: Any) -> Response:
-        """Return a file, to be kept."""
-        response = super().file_response(*args, **named)
+    def file_response(
+        self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        """Return a file, to be kept; compressed for clients that accept it."""
+        if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
+            kind = guess_type(full_path)[0]
+            headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+            response = Response(_compressed(str(full_path)), status_code, headers=headers, media_type=kind)
+        else:
+            response = super().file_response(full_path, stat_result, scope, status_code)
         response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return response
+
+
+@cache
+def _compressed(path: str) -> bytes:
+    return gzip.compress(Path(path).read_bytes(), mtime=0)
 
 
 def _trouble(path: str, title: str, text: str) -> Page:
@@ -616,9 +682,24 @@ def _confirmed(page: Page, around: Around) -> Page:
 
 
 def _json(page: Page, status: int) -> Response:
+    return _json_text(page_object(page), status)
+
+
+def _json_text(value: object, status: int) -> Response:
     # Lone surrogates of hostile names have no UTF-8: JSON has escapes for them.
-    data = json_text(page_object(page)).encode("utf-8", "backslashreplace")
+    data = json_text(value).encode("utf-8", "backslashreplace")
     return Response(data, status, media_type="application/json")
+
+
+def _time(console: Console) -> str:
+    """Return the time of the newest record, in ISO 8601; empty if it is unknown.
+
+    For viewers who see everything: that of a record that another viewer must not see would reveal it.
+    """
+    newest = console.states.live.newest
+    if newest is None or console.own is not None or newest.image.provenance.timestamp < 0:
+        return ""
+    return timestamp_text(newest.image.provenance.timestamp)
 
 
 def _csv(page: Page, key: str) -> Response:

@@ -15,9 +15,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from aclog.console.pages.page import (
+    Bar,
     Cell,
+    Chart,
     Facts,
     Form,
+    Kind,
     Lines,
     Links,
     Mark,
@@ -28,7 +31,7 @@ from aclog.console.pages.page import (
     exact_field,
     url,
 )
-from aclog.console.pages.views import MENU
+from aclog.console.pages.views import AT_A_MOMENT, GROUPS, MENU
 from aclog.metalog.errors import printable
 from aclog.terminal.tables import formula_free
 
@@ -40,10 +43,72 @@ def cell_html(cell: Cell) -> Markup:
     return Markup(_cell(cell))  # noqa: S704 (its texts are escaped)
 
 
-def rows_html(table: Table) -> Markup:
-    """Return the rows of a table."""
+def rows_html(table: Table, *, rest: bool = False) -> Markup:
+    """Return the rows of a table: the first ones, which are shown, or the rest, which is folded."""
     begins = [_NUMBER if column.is_number else _TEXT for column in table.columns]
-    return Markup("\n".join(_row(row, begins) for row in table.rows))  # noqa: S704 (its texts are escaped)
+    rows = table.rows if table.first is None else table.rows[table.first :] if rest else table.rows[: table.first]
+    return Markup("\n".join(_row(row, begins) for row in rows))  # noqa: S704 (its texts are escaped)
+
+
+def lines_html(table: Table) -> Markup:
+    """Return the rows of a table as a list: a line for each, which opens its other cells; grouped, with counts."""
+    keys = [column.key for column in table.columns]
+    groups: dict[str, list[Row]] = {}
+    for row in table.rows:
+        name = row.cells[keys.index(table.group)].text if table.group else ""
+        groups.setdefault(name, []).append(row)
+    parts = []
+    for name, rows in groups.items():
+        if name:
+            parts.append(f'<h3 class="group">{escape(printable(name))} <span class="count">{len(rows):,}</span></h3>')
+        parts += (_line(row, keys, table) for row in rows)
+    return Markup("\n".join(parts))  # noqa: S704 (its texts are escaped)
+
+
+def _line(row: Row, keys: list[str], table: Table) -> str:
+    cells = dict(zip(keys, row.cells, strict=True))
+    shown = "".join(f"<span{_mark(cells[key].mark)}>{_bdi(cells[key].text)}</span>" for key in table.lines)
+    others = "".join(
+        f"<div><dt>{escape(column.title)}</dt><dd>{_cell(cells[column.key])}</dd></div>"
+        for column in table.columns
+        if cells[column.key].text
+    )
+    key = escape(printable(row.key))
+    begin = f'<details class="line {_look(row)}" name="{table.key}" data-key="{key}">'
+    return f"{begin}<summary>{shown}</summary><dl>{others}</dl></details>"
+
+
+def chart_html(chart: Chart) -> Markup:
+    """Return a chart as SVG: a bar for each period, added rules above the axis and removed ones below it."""
+    most = max((max(bar.added, bar.removed) for bar in chart.bars), default=0) or 1
+    bars = "".join(_bar(place, bar, most) for place, bar in enumerate(chart.bars))
+    width, ends = max(len(chart.bars), 1) * _BAR, [bar.label for bar in (*chart.bars[:1], *chart.bars[-1:])]
+    ends.insert(1, "added above the line, removed below")
+    labels = "".join(f"<span>{escape(printable(label))}</span>" for label in ends)
+    size = f'viewBox="0 0 {width} {2 * _HALF}" preserveAspectRatio="none"'
+    axis = f'<line class="axis" x1="0" x2="{width}" y1="{_HALF}" y2="{_HALF}"></line>'
+    return Markup(  # noqa: S704 (its texts are escaped)
+        f'<svg class="chart" {size} aria-labelledby="h-{chart.key}">{bars}{axis}</svg><p class="ends">{labels}</p>'
+    )
+
+
+_BAR, _HALF = 10, 30
+"""The width of a bar and the height of its halves, in units of the drawing."""
+
+
+def _bar(place: int, bar: Bar, most: int) -> str:
+    up, down = (0 if not count else max(count * (_HALF - 2) / most, 1.5) for count in (bar.added, bar.removed))
+    left = place * _BAR
+    text = escape(printable(f"{bar.label}: {bar.added:,} added, {bar.removed:,} removed"))
+    shapes = f'<title>{text}</title><rect class="ground" x="{left}" y="0" width="{_BAR}" height="{2 * _HALF}"></rect>'
+    if up:
+        shapes += f'<rect class="plus" x="{left + 1}" y="{_HALF - up:.1f}" width="{_BAR - 2}" height="{up:.1f}"></rect>'
+    if down:
+        shapes += f'<rect class="minus" x="{left + 1}" y="{_HALF}" width="{_BAR - 2}" height="{down:.1f}"></rect>'
+    mark = ' class="chosen"' if bar.is_chosen else ""
+    if bar.url is None:
+        return f"<g{mark}>{shapes}</g>"
+    return f'<a href="{escape(bar.url)}" aria-label="{text}"{mark}>{shapes}</a>'
 
 
 _TEXT, _NUMBER = "<td>", '<td class="number">'
@@ -51,12 +116,22 @@ _TEXT, _NUMBER = "<td>", '<td class="number">'
 
 def _row(row: Row, begins: list[str]) -> str:
     cells = "".join(f"{begin}{_cell(cell)}</td>" for begin, cell in zip(begins, row.cells, strict=True))
-    mark = "" if row.mark is None else f' class="row-{row.mark}"'
+    look = _look(row)
+    mark = f' class="{look}"' if look else ""
     return f'<tr data-key="{escape(printable(row.key))}"{mark}>{cells}</tr>'
 
 
+def _look(row: Row) -> str:
+    look = row.look or row.mark
+    return "" if look is None else f"row-{look}"
+
+
+def _bdi(text: str) -> str:
+    return f"<bdi>{escape(printable(text))}</bdi>"
+
+
 def _cell(cell: Cell) -> str:
-    text = f"<bdi>{escape(printable(cell.text))}</bdi>"
+    text = _bdi(cell.text)
     if cell.url:
         text = f'<a href="{escape(cell.url)}"{_mark(cell.mark)}>{text if cell.text else "<bdi>(empty)</bdi>"}</a>'
     elif cell.mark is not None:
@@ -94,6 +169,8 @@ def page_object(page: Page) -> dict[str, object]:
             fields[part.key] = {name: cell.text for name, cell in part.items}
         elif isinstance(part, Lines):
             fields[part.key] = list(part.lines)
+        elif isinstance(part, Chart):
+            fields[part.key] = [{"label": bar.label, "added": bar.added, "removed": bar.removed} for bar in part.bars]
         elif isinstance(part, Links):
             fields[part.key] = [{"text": cell.text, "url": cell.url} for cell in part.links]
     if page.data:
@@ -124,6 +201,10 @@ class Around:
     """The frame of a page: the source, the age of its state, and the viewer."""
 
     source: str
+    cluster_id: str = ""
+    """Empty if the source does not record it."""
+    time: str = ""
+    """The time of the newest record, in ISO 8601; empty if it is unknown, or not for this viewer."""
     status: str
     """A line about the state."""
     trouble: str | None
@@ -141,13 +222,17 @@ class Around:
 def answer_html(page: Page, parameters: Parameters) -> str:
     """Return the answer: all of a page except its forms."""
     parts = [part for part in page.parts if not isinstance(part, Form)]
-    return _environment().get_template("answer.html").render(page=page, parts=parts, here=_here(page, parameters))
+    template = _environment().get_template("answer.html")
+    return template.render(page=page, parts=parts, here=_here(page.path, parameters), **_moment(page.path, parameters))
 
 
 def page_html(page: Page, parameters: Parameters, answer: str, around: Around) -> str:
     """Return a page as a document; `answer` is that of `answer_html`."""
     forms = [part for part in page.parts if isinstance(part, Form)]
     above, below = ([form for form in forms if form.is_below is is_below] for is_below in (False, True))
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for path, name in around.menu:
+        groups.setdefault(GROUPS.get(path, ""), []).append((path, name))
     template = _environment().get_template("page.html")
     # Not the page itself: macros keep their arguments in a cycle, and its tables would wait for the collector.
     return template.render(
@@ -155,10 +240,23 @@ def page_html(page: Page, parameters: Parameters, answer: str, around: Around) -
         title=page.title,
         above=above,
         below=below,
+        is_split=any(each.kind is Kind.AREA for form in above for each in form.fields),
         answer=answer,
         around=around,
-        here=_here(page, parameters),
+        groups=list(groups.items()),
+        others=[item for item in _shown(parameters).items() if item[0] != "as_of"],
+        **_moment(page.path, parameters),
     )
+
+
+def _moment(path: str, parameters: Parameters) -> dict[str, object]:
+    """Return the moment of a page, whether the page is of that moment, and the link to the same page of now."""
+    present = Parameters({name: value for name, value in parameters.values.items() if name != "as_of"})
+    return {
+        "as_of": parameters.word("as_of"),
+        "keeps_moment": path in AT_A_MOMENT,
+        "present": _here(path, present),
+    }
 
 
 @cache
@@ -170,9 +268,12 @@ def asset_version() -> str:
     return digest.hexdigest()[:12]
 
 
-def _here(page: Page, parameters: Parameters) -> str:
-    values = {name: value for name, value in parameters.values.items() if name not in ("format", "table")}
-    return url(page.path, **values)
+def _here(path: str, parameters: Parameters) -> str:
+    return url(path, **_shown(parameters))
+
+
+def _shown(parameters: Parameters) -> dict[str, str]:
+    return {name: value for name, value in parameters.values.items() if name not in ("format", "table")}
 
 
 def _with(address: str, **more: str) -> str:
@@ -194,10 +295,14 @@ def _environment() -> Environment:
     environment.filters["with"] = _with
     environment.filters["cell"] = cell_html
     environment.filters["rows"] = rows_html
+    environment.filters["list_lines"] = lines_html
+    environment.filters["chart"] = chart_html
+    environment.filters["at"] = lambda path, as_of: url(path, as_of=as_of)
     environment.filters["sendable"] = lambda text: text.encode("utf-8", "replace").decode()
     environment.tests["table"] = lambda part: isinstance(part, Table)
     environment.tests["facts"] = lambda part: isinstance(part, Facts)
     environment.tests["lines"] = lambda part: isinstance(part, Lines)
+    environment.tests["chart"] = lambda part: isinstance(part, Chart)
     environment.tests["links"] = lambda part: isinstance(part, Links)
     environment.globals["asset_version"] = asset_version
     environment.globals["exact_field"] = exact_field

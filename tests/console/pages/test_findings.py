@@ -52,11 +52,11 @@ def looked(page: Page) -> dict[str, str]:
 
 def test_it_has_each_finding_with_its_rules_place_and_mend(console: Console) -> None:
     page = view(console, "/findings")
-    assert column(page, "findings", "kind") == ["lint", "lint", "tests"]
-    assert column(page, "findings", "finding") == ["08 shadowed", "02 glob", "billing"]
-    assert column(page, "findings", "severity") == ["warning", "error", "error"]
-    assert column(page, "findings", "place")[0] == "a.yaml:7"
-    assert column(page, "findings", "mend")[1] == "PREFIXED covers all"
+    assert column(page, "findings", "kind") == ["lint", "tests", "lint"]
+    assert column(page, "findings", "finding") == ["02 glob", "billing", "08 shadowed"]
+    assert column(page, "findings", "severity") == ["error", "error", "warning"]
+    assert column(page, "findings", "place")[2] == "a.yaml:7"
+    assert column(page, "findings", "mend")[0] == "PREFIXED covers all"
     [rule] = [cell for cell in cells(page) if cell.url and "alice" in cell.url and "ALLOW" in cell.text][:1]
     assert rule.url is not None
     assert rule.url.startswith("/rules?principal=User%3Aalice&resource=orders&type=TOPIC")
@@ -91,7 +91,7 @@ def test_archived_findings_stand_apart_with_reason_and_expiry(console: Console) 
         ({"principal": "ALICE"}, ["08 shadowed"]),
         ({"principal": "bill"}, ["billing"]),
         ({"q": "Glob"}, ["02 glob"]),
-        ({"q": "a.yaml:7", "kind": "lint"}, ["08 shadowed", "02 glob"]),
+        ({"q": "a.yaml:7", "kind": "lint"}, ["02 glob", "08 shadowed"]),
         ({"q": "nothing"}, []),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
+from aclog.analysis.review.review import risk
 from aclog.analysis.rows.report import row_cells
 from aclog.authorizer.settings import Settings
 from aclog.console.live import LiveState
@@ -57,7 +58,7 @@ def test_the_difference_is_that_of_two_replays(console, seed):
     first, last = sorted(Random(seed).sample(offsets(), 2))
     shown = page(console, f"since={first}&until={last}&all=1")
     old, new = (Policy(recover(SMALL, each).image.acls) for each in (first, last))
-    expected = [row_cells(row) for row in Comparison.of(old, new).rows()]
+    expected = [row_cells(row) for row in sorted(Comparison.of(old, new).rows(), key=risk)]
     assert expected
     assert texts(part(shown, "difference")) == expected[:200]
     assert part(shown, "difference").total == len(expected)

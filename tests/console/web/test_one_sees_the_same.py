@@ -20,6 +20,7 @@ from aclog.authorizer.settings import Settings, parse_super_users
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.console.findings import Kind, LookResult
 from aclog.console.login.passwords import PasswordWay
+from aclog.console.pages.completion import COMPLETE_PATH
 from aclog.console.pages.page import CommandLine
 from aclog.console.pages.states import Console
 from aclog.console.pages.views import DOWNLOADS, OWN_VIEWS, VIEWS
@@ -88,6 +89,11 @@ VALUES = {
     "intent": ("consume", "produce"),
 }  # fmt: skip
 PAIRS = (("principal", "name"), ("name", "operation"), ("type", "name"), ("q", "first"), ("principal", "operation"))
+COMPLETED = (
+    "o", "orders", "secret", "User:", "User:b", "bob", "payroll", "x1", "who can read ", "who can read secret",
+    "who can write group pay", "why can bob read o", "why can alice write orders", "what can ", "what can bob",
+    "when could alice read orders", "changes since yesterday", "can",
+)  # fmt: skip
 STARTED = re.compile(r"\b\d{13}-(?=[0-9a-f]+\b)")
 TOKEN = re.compile(r"\b[0-9a-f]{64}\b")
 COOKIE = re.compile(r"(aclog-8181=)[^;]+")
@@ -154,7 +160,7 @@ def logins(tmp_path: Path) -> Path:
 def test_one_sees_the_same(logins: Path) -> None:
     worlds = alice(logins, ONE, "User:root"), alice(logins, OTHER, "User:boss;User:chief")
     browsers, statuses = [browser for browser, _ in worlds], set()
-    for page, query, form in product((*VIEWS, "/live", "/none"), asked(), ("", "json")):
+    for page, query, form in product((*VIEWS, "/live", "/none", COMPLETE_PATH), asked(), ("", "json")):
         for _, console in worlds:
             look(console)
         statuses.add(same(browsers, "GET", f"{page}?{query}&format={form}").status)
@@ -181,6 +187,7 @@ def test_every_method_and_path_is_answered_alike(logins: Path, method: str) -> N
         *VIEWS,
         *RECEIVERS,
         "/live",
+        COMPLETE_PATH,
         "/none",
         "/healthz",
         "/readyz",
@@ -226,6 +233,8 @@ def test_the_live_stream_is_the_same_while_others_change(logins: Path, tmp_path:
             assert lookout is not None
             lookout.round()  # in one world alone: what was found in it is none of hers
             versions.append(same(browsers, "GET", "/live").json["version"])
+            for text in COMPLETED:
+                same(browsers, "GET", f"{COMPLETE_PATH}?q={quote(text)}")
             for page, query in product(
                 OWN_VIEWS, ("", "name=orders&operation=READ&principal=User:alice", "as_of=3", "as_of=1")
             ):
@@ -262,6 +271,17 @@ def test_what_is_wrong_with_others_rules_is_not_told(logins: Path) -> None:
         reply = same(browsers, "GET", f"{page}?{query}&format={form}")
         assert "Kafka 4.4" not in reply.text
     assert same(browsers, "GET", "/rules").status == 200
+
+
+@pytest.mark.parametrize("text", COMPLETED)
+def test_a_completion_has_nothing_of_others_and_is_the_same(logins: Path, text: str) -> None:
+    browsers = [alice(logins, others, "User:root")[0] for others in (ONE, OTHER)]
+    reply = same(browsers, "GET", f"{COMPLETE_PATH}?q={quote(text)}")
+    assert reply.status == 200
+    found = " ".join(each["text"] for each in reply.json["completions"] if each["kind"] != "rules")
+    for word in text.split():  # what was typed comes back as a name that may exist
+        found = found.replace(word, "")
+    assert not [other for other in ("bob", "secret", "payroll", "carol", "dave", "x1") if other in found]
 
 
 def test_a_page_takes_the_same_steps_whatever_others_rules_are(logins: Path) -> None:

@@ -92,7 +92,7 @@ def test_the_event_loop_does_not_make_what_one_viewer_sees(
 
 def test_nobody_sees_anything_before_the_login(web: WebConsole) -> None:
     stranger = Browser(web.app())
-    for path in (*VIEWS, "/live", "/readyz"):
+    for path in (*VIEWS, "/live", "/readyz", "/complete?q=o"):
         assert stranger.get(path).status == 303
         assert stranger.get(path, accept="application/json").status == 401
     assert stranger.get("/static/console.css").status == 200

@@ -60,6 +60,7 @@ class Visitor:
     def fill(self, label: str, text: str) -> None:
         """Enter something into the first field with this label, or choose it."""
         control = self.page.locator("main").get_by_label(label, exact=True).first
+        self._unfold(control)
         is_choice = control.evaluate("each => each.tagName") == "SELECT"
         if self.hands is Hands.KEYS:
             self._tab_to(control)
@@ -70,6 +71,34 @@ class Visitor:
             control.select_option(text)
         else:
             control.fill(text)
+
+    def search(self, text: str) -> None:
+        """Type something into the search of the header, and press Enter."""
+        control = self.page.get_by_label("Find", exact=True).first
+        if self.hands is Hands.KEYS:
+            self.page.keyboard.press("/")
+            expect(control).to_be_focused()
+            self.page.keyboard.type(text)
+        else:
+            control.fill(text)
+        control.press("Enter")
+        self.steps += 1
+
+    def moment(self, text: str) -> None:
+        """Choose a moment in the header; an empty text is now."""
+        control = self.page.locator("#as-of")
+        self._unfold(control)
+        if self.hands is Hands.KEYS:
+            self._tab_to(control)
+        control.fill(text)
+        control.press("Enter")
+        self.steps += 1
+
+    def _unfold(self, control: Locator) -> None:
+        """Open what a field is folded in."""
+        folds = control.locator("xpath=ancestor::details[not(@open)]")
+        if folds.count():
+            self._act(folds.first.locator("summary"))
 
     def open_file(self, path: Path) -> None:
         """Choose a file, which a window of the system would ask for."""

@@ -1,5 +1,5 @@
-// Live updates: polls the version of the state, replaces the answer when it changes, and marks new rows.
-// Without this script every page still works, with links and forms only.
+// Live updates: polls the version of the state, replaces the answer when it changes, and marks new rows. Completion of
+// the search, and the keyboard. Without this script every page still works, with links and forms only.
 "use strict";
 
 (() => {
@@ -18,7 +18,23 @@
     banner.hidden = !text;
   };
 
+  // The age of the newest record; the exact time is its title.
+  const showTime = (time) => {
+    const since = document.getElementById("since");
+    if (!since) return;
+    if (time && since.dateTime !== time) {
+      since.dateTime = time;
+      since.title = `the newest record is of ${time}`;
+    }
+    const seconds = Math.max(Math.round((Date.now() - Date.parse(since.dateTime)) / 1000), 0);
+    const [count, unit] = seconds < 120 ? [seconds, "s"] : seconds < 7200 ? [Math.round(seconds / 60), "min"]
+      : seconds < 172800 ? [Math.round(seconds / 3600), "h"] : [Math.round(seconds / 86400), "days"];
+    const text = `${count} ${unit} ago`;
+    if (since.textContent !== text) since.textContent = text;
+  };
+
   const prepare = () => {
+    showTime("");
     for (const button of document.querySelectorAll("button[data-copy]")) {
       button.hidden = !navigator.clipboard;
       button.onclick = async () => {
@@ -50,21 +66,25 @@
     return part ? part.getAttribute("aria-labelledby") : "";
   };
   const rowOf = (element) => {
-    const row = element.closest("tr[data-key]");
+    const row = element.closest("[data-key]");
     return row ? `${partOf(row)} ${row.dataset.key}` : partOf(element);
   };
-  const rows = (root) => new Map([...root.querySelectorAll("tr[data-key]")].map((row) => [rowOf(row), row]));
+  const rows = (root) => new Map([...root.querySelectorAll("[data-key]")].map((row) => [rowOf(row), row]));
   const kindOf = (element) => `${element.tagName} ${element.getAttribute("href") || element.id} ${rowOf(element)}`;
-  const reachable = (root) => [root, ...root.querySelectorAll("a[href], button, [tabindex]")];
+  const reachable = (root) => [root, ...root.querySelectorAll("a[href], button, summary, [tabindex]")];
   const scrolled = (root) => [...root.querySelectorAll(".scroll, pre")];
+  const folds = (root) => new Map(
+    [...root.querySelectorAll("details[data-fold], details[data-key]")].map((each) => [each.dataset.fold || rowOf(each), each]));
 
   // Saves focus and scroll positions, and restores them in the new answer.
   const placesIn = (before) => {
     const focused = document.activeElement;
     const alike = before.contains(focused) ? reachable(before).filter((each) => kindOf(each) === kindOf(focused)) : [];
-    const left = new Map(scrolled(before).map((each) => [partOf(each), each.scrollLeft]));
+    const left = new Map(scrolled(before).map((each) => [partOf(each), [each.scrollLeft, each.scrollTop]]));
+    const opened = folds(before);
     return (fresh) => {
-      for (const each of scrolled(fresh)) each.scrollLeft = left.get(partOf(each)) || 0;
+      for (const [key, each] of folds(fresh)) each.open = opened.has(key) && opened.get(key).open;
+      for (const each of scrolled(fresh)) [each.scrollLeft, each.scrollTop] = left.get(partOf(each)) || [0, 0];
       if (!alike.length) return;
       const again = reachable(fresh).filter((each) => kindOf(each) === kindOf(focused));
       (again[alike.indexOf(focused)] || again[0] || fresh).focus({ preventScroll: true });
@@ -127,6 +147,9 @@
       const found = await response.json();
       failures = 0;
       showTrouble(found.trouble);
+      status.parentElement.classList.toggle("stale", Boolean(found.trouble));
+      document.getElementById("health").textContent = found.trouble ? "not confirmed" : "live";
+      showTime(found.time);
       if (status.textContent !== found.status) status.textContent = found.status;
       if (found.version !== status.dataset.version && await refresh()) status.dataset.version = found.version;
     } catch (error) {
@@ -140,7 +163,152 @@
     setTimeout(follow, EVERY_MS);
   };
 
-  document.addEventListener("DOMContentLoaded", () => { prepare(); setTimeout(follow, EVERY_MS); });
+  // The search completes what is typed; the server decides what the viewer may see.
+  const search = () => {
+    const input = document.getElementById("find");
+    if (!input) return;
+    const list = document.getElementById("completions");
+    const viewer = document.querySelector(".viewer bdi");
+    const RECENT = "aclog-recent";
+    let chosen = -1;
+    let latest = 0;
+    Object.entries({ role: "combobox", "aria-expanded": "false", "aria-controls": list.id, "aria-autocomplete": "list" })
+      .forEach(([name, value]) => input.setAttribute(name, value));
+    const recent = () => {
+      try { return JSON.parse(localStorage.getItem(RECENT) || "[]"); } catch (error) { return []; }
+    };
+    const close = () => {
+      list.hidden = true;
+      chosen = -1;
+      input.setAttribute("aria-expanded", "false");
+      input.removeAttribute("aria-activedescendant");
+    };
+    const choose = (place) => {
+      const options = [...list.children];
+      chosen = options.length ? (place + options.length) % options.length : -1;
+      options.forEach((each, number) => each.setAttribute("aria-selected", String(number === chosen)));
+      if (chosen < 0) return;
+      input.setAttribute("aria-activedescendant", options[chosen].id);
+      options[chosen].scrollIntoView({ block: "nearest" });
+    };
+    const open = (place) => {
+      const { text, kind, url } = list.children[place].completion;
+      const others = recent().filter((each) => each.url !== url);
+      try {
+        localStorage.setItem(RECENT, JSON.stringify([{ text, kind, url }, ...others].slice(0, 8)));
+      } catch (error) { /* no room, or not allowed */ }
+      location.assign(url);
+    };
+    const show = (completions) => {
+      list.replaceChildren(...completions.map((completion, number) => {
+        const option = document.createElement("li");
+        const kind = document.createElement("span");
+        option.role = "option";
+        option.id = `completion-${number}`;
+        option.completion = completion;
+        option.append(document.createElement("bdi"), kind);
+        option.firstChild.textContent = completion.text;
+        kind.textContent = completion.kind;
+        option.addEventListener("mousedown", (event) => { event.preventDefault(); open(number); });
+        return option;
+      }));
+      list.hidden = !completions.length;
+      input.setAttribute("aria-expanded", String(!list.hidden));
+      choose(-1);
+      chosen = -1;
+      input.removeAttribute("aria-activedescendant");
+      for (const each of list.children) each.setAttribute("aria-selected", "false");
+    };
+    const complete = async () => {
+      const mine = ++latest;
+      const text = input.value;
+      if (!text.trim()) { show(recent()); return; }
+      const moment = document.querySelector('.find [name="as_of"]');
+      const asked = new URLSearchParams({ q: text });
+      if (moment) asked.set("as_of", moment.value);
+      try {
+        const response = await fetch(`/complete?${asked}`, { cache: "no-store" });
+        const found = response.ok ? (await response.json()).completions : [];
+        if (mine === latest && document.activeElement === input) show(found);
+      } catch (error) { close(); }
+    };
+    input.addEventListener("input", complete);
+    input.addEventListener("focus", complete);
+    input.addEventListener("blur", close);
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") { close(); return; }
+      if (list.hidden) return;
+      if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+        event.preventDefault();
+        choose(event.key === "ArrowDown" ? chosen + 1 : chosen < 0 ? -1 : chosen - 1);
+      } else if (event.key === "Enter" && chosen >= 0) {
+        event.preventDefault();
+        open(chosen);
+      }
+    });
+    // A browser is shared: another user does not see what this one searched.
+    if (viewer) viewer.closest("form").addEventListener("submit", () => localStorage.removeItem(RECENT));
+  };
+
+  // Keys: Ctrl+K and / go to the search, j and k through rows, Escape closes a sheet.
+  const isTyping = (element) => /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName) || element.isContentEditable;
+  const step = (by) => {
+    const all = [...document.querySelectorAll("#answer [data-key]")].filter((each) => each.getClientRects().length);
+    if (!all.length) return;
+    const at = all.indexOf(document.activeElement.closest("[data-key]"));
+    const row = all[Math.min(Math.max(at + by, 0), all.length - 1)];
+    const target = row.querySelector("summary") || row;
+    if (target === row) row.tabIndex = -1;
+    target.focus();
+  };
+  document.addEventListener("keydown", (event) => {
+    const find = document.getElementById("find");
+    if (find && event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      find.select();
+      find.focus();
+    } else if (event.key === "Escape") {
+      for (const each of document.querySelectorAll("details.line[open]")) each.open = false;
+    } else if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) {
+      return;
+    } else if (find && event.key === "/") {
+      event.preventDefault();
+      find.focus();
+    } else if (event.key === "j" || event.key === "k") {
+      step(event.key === "j" ? 1 : -1);
+    }
+  });
+
+  const collapse = () => {
+    const button = document.querySelector(".collapse");
+    if (!button) return;
+    const set = (isNarrow) => {
+      document.body.classList.toggle("narrow", isNarrow);
+      button.textContent = isNarrow ? "»" : "« Collapse";
+      button.setAttribute("aria-label", isNarrow ? "Expand the menu" : "Collapse the menu");
+    };
+    button.hidden = false;
+    set(localStorage.getItem("aclog-menu") === "narrow");
+    button.onclick = () => {
+      set(!document.body.classList.contains("narrow"));
+      localStorage.setItem("aclog-menu", document.body.classList.contains("narrow") ? "narrow" : "wide");
+    };
+  };
+
+  // The moment applies to the view that is shown now, whose parameters the forms have changed since it was loaded.
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.id !== "moment" || new URL(form.action).pathname !== location.pathname) return;
+    for (const each of form.querySelectorAll("input[type=hidden]")) each.remove();
+    for (const [name, value] of new URLSearchParams(location.search)) {
+      if (name === "as_of" || name === "as_of.exact" || name === "first") continue;
+      const hidden = document.createElement("input");
+      Object.assign(hidden, { type: "hidden", name, value });
+      form.append(hidden);
+    }
+  });
+
+  document.addEventListener("DOMContentLoaded", () => { prepare(); search(); collapse(); setTimeout(follow, EVERY_MS); });
   document.addEventListener("htmx:afterSettle", prepare);
   // A moved handle replaces the text field beside it.
   document.addEventListener("input", (event) => {

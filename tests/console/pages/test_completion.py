@@ -1,0 +1,123 @@
+"""The search completes names as a naive search of them finds them, and questions that can be asked."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aclog.authorizer.acl import PatternType, ResourceType
+from aclog.console.pages.completion import completions
+from aclog.console.pages.page import Parameters
+from aclog.console.pages.states import Console, Entry, Listing
+from aclog.console.pages.views import VIEWS
+from tests.support.builders.acls import acl
+from tests.support.web.consoles import console_of, look
+from tests.support.web.points import HeldSource, image_of
+
+RULES = (
+    acl("orders", "User:alice"),
+    acl("ord", "User:team", pattern_type=PatternType.PREFIXED),
+    acl("billing.eu", "User:carol"),
+    acl("payments", "User:order-service"),
+    acl("readers", "User:alice", resource_type=ResourceType.GROUP),
+)
+NAMES = st.text(st.sampled_from("abAB:.\né"), min_size=1, max_size=5)
+PAIRS = st.lists(st.tuples(NAMES, NAMES), max_size=12, unique=True)
+
+
+@pytest.fixture
+def console() -> Console:
+    return console_of(HeldSource(image_of(*RULES)))
+
+
+def complete(console: Console, text: str, **more: str) -> list[tuple[str, str]]:
+    return [(each["kind"], each["text"]) for each in completions(console, Parameters({"q": text, **more}))]
+
+
+def naive(listing: Listing, text: str) -> list[Entry]:
+    """Every entry with the text, in order."""
+    needle = text.lower()
+    keys = {(rule.acl.resource_type, rule.acl.resource_name, rule.acl.pattern_type) for rule in listing}
+    entries: list[Entry] = [*listing.principals, *keys]
+
+    def order(entry: Entry) -> tuple[bool, int, str]:
+        lower = (entry if isinstance(entry, str) else entry[1]).lower()
+        begins = lower.startswith(needle) or (isinstance(entry, str) and lower.partition(":")[2].startswith(needle))
+        return not begins, len(lower), lower
+
+    texts = [(each, each if isinstance(each, str) else each[1]) for each in entries]
+    return sorted((entry for entry, name in texts if needle in name.lower()), key=order)
+
+
+def ranks(entries: list[Entry]) -> list[str]:
+    """What is compared: entries with equal texts may be in any order."""
+    return [(each if isinstance(each, str) else each[1]).lower() for each in entries]
+
+
+@given(PAIRS, PAIRS, NAMES, st.integers(1, 5))
+def test_names_are_those_of_a_naive_search(before, after, text, most):
+    source = HeldSource(image_of(*(acl(name, f"User:{who}") for name, who in before)))
+    console = console_of(source)
+    listing = console.states.now().listing
+    assert ranks(listing.names_index.find(text, most)) == ranks(naive(listing, text)[:most])
+    source.current = image_of(*(acl(name, f"User:{who}") for name, who in after))
+    look(console)
+    later = console.states.now().listing
+    assert ranks(later.names_index.find(text, most)) == ranks(naive(later, text)[:most])
+    assert set(later.names_index.find(text, 100)) == set(naive(later, text))
+
+
+def test_the_index_follows_changes_and_is_made_anew_after_many(monkeypatch):
+    monkeypatch.setattr("aclog.console.pages.states._MOST_LATER", 6)
+    listing = Listing.of(image_of(*RULES).acls)
+    assert listing.names_index
+    image = image_of(*RULES)
+    for number in range(12):
+        image = image_of(*RULES, acl(f"new-{number}", f"User:new-{number}"))
+        listing = listing.followed_by(image.acls)
+        assert set(listing.names_index.find("new", 100)) == set(naive(listing, "new"))
+
+
+def test_names_come_with_their_kind_the_ones_that_begin_so_first(console):
+    assert complete(console, "ord")[:3] == [
+        ("topic prefix", "ord*"),
+        ("topic", "orders"),
+        ("principal", "User:order-service"),
+    ]
+    assert ("group", "readers") in complete(console, "READ")
+    assert complete(console, "nowhere") == [("rules", "rules with “nowhere”")]
+    assert complete(console, " ") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("who can read ord", "who can READ TOPIC ord*"),
+        ("who can delete group readers", "who can DELETE GROUP readers"),
+        ("Who can read not there", "who can READ TOPIC not there"),
+        ("why can alice read orders", "why can User:alice READ TOPIC orders"),
+        ("can User:alice read group readers", "why can User:alice READ GROUP readers"),
+        ("when could alice write orders", "when could User:alice WRITE TOPIC orders"),
+        ("what can ali", "what can User:alice do"),
+        ("changes since yesterday", "changes since yesterday"),
+        ("what changed since 2h ago", "changes since 2h ago"),
+    ],
+)
+def test_questions_are_understood(console, text, first):
+    assert ("question", first) in complete(console, text)[:3]
+
+
+@pytest.mark.parametrize("text", ["o", "user", "who can read ord", "why can alice read o", "what can", "f", "w", "c"])
+def test_what_is_offered_leads_to_a_page(console, text):
+    found = completions(console, Parameters({"q": text}))
+    assert found
+    for each in found:
+        path, _, query = each["url"].partition("?")
+        assert VIEWS[path](console, Parameters.of(query)).title
+
+
+def test_a_page_of_the_menu_is_offered_by_its_name(console):
+    assert ("page", "Findings") in complete(console, "findi")
+
+
+def test_names_are_those_of_the_moment(console):
+    assert complete(console, "orders", as_of="0") == [("rules", "rules with “orders”")]
