@@ -250,13 +250,15 @@ def inline_suppressions(source: AclsSource) -> Iterator[Suppression]:
         return  # its lines are not those of the files in which its rules are
     if source.is_ref:
         with GitTree(place=parse_git_place(source.path)) as tree:
-            yield from _of_tree(tree)
+            yield from _of_tree(tree, source.own_files)
     elif source.path != STDIN:
-        yield from _of_tree(DirectoryTree(source.path))
+        yield from _of_tree(DirectoryTree(source.path), source.own_files)
 
 
-def _of_tree(tree: FileTree) -> Iterator[Suppression]:
+def _of_tree(tree: FileTree, files: frozenset[str] | None) -> Iterator[Suppression]:
     for path in tree.paths():
+        if files is not None and tree.display(path) not in files:
+            continue
         try:
             content = tree.read(path)
         except ConfigError:  # without content, or a pointer to it: the reader of rules reports it

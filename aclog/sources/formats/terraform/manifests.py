@@ -49,7 +49,7 @@ class ManifestReader:
                 continue
             origin = FileOrigin(file=block.file, line=block.line, address=address)
             for rule in read(resource, self.context):
-                yield evolve(rule, origin=origin)
+                yield evolve(rule, origin=evolve(origin, cluster=rule.origin.cluster))
 
     def _documents(self, module: Module, block: Block, local: Mapping[str, Value]) -> list[Node] | None:
         """Return the resources; None if they cannot be evaluated."""
@@ -83,7 +83,7 @@ class ManifestReader:
 
 def _rules_of_user(user: Resource, context: ReadContext) -> Iterator[LocatedRule]:  # noqa: ARG001
     strimzi.check_version(user)
-    yield from strimzi.rules_of_user(user)
+    yield from strimzi.rules_in_cluster(user)
 
 
 _READERS = {
