@@ -9,7 +9,7 @@ from attrs import define, field
 from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
 from aclog.cli.index_update import AddedRun, IndexRuns, NothingTakenError, note_waiting, taken_row
 from aclog.cli.signals import Stop, on_signals
-from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.errors import ConfigError, MetadataError, plural
 from aclog.ops.usage import SMALL, few, note_input, stated_format, workers_for
 from aclog.snapshots.moments import parse_zone
 from aclog.sources.acl_lines import STDIN
@@ -98,7 +98,7 @@ class FileFeed:
     def status(self) -> str:
         """See Feed."""
         troubles = [f"not read: {few(list(self.log.troubles.values()))}"] if self.log.troubles else []
-        return "; ".join([f"{self.log.logs:,} files", *troubles])
+        return "; ".join([plural(self.log.logs, "file"), *troubles])
 
 
 @contextmanager

@@ -73,7 +73,7 @@ from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource, SourceSelection, choose_source, gaps_of
 from aclog.sources.cluster_parts import cluster_parts
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.unread import UNREAD, Unread, parse_accepted
+from aclog.sources.formats.unread import UNREAD, Unread, UnreadKind, parse_accepted
 from aclog.sources.git import (
     GitPlace,
     HostedLines,
@@ -553,6 +553,8 @@ class SideReader:
         nothing = [each.choice.nothing_read for each in (head, base) if each.choice is not None]
         if nothing[0] is not None and all(nothing) and not (head.unread or base.unread):
             raise ConfigError(nothing[0])
+        for broken in _newly_broken(base, head):
+            raise ConfigError(f"{broken.file}: {broken.reason}")
         doubts += _unknown_kafka(base, head)
         for each in doubts:
             note(each)
@@ -920,6 +922,14 @@ def _change_text(change: RuleChange) -> str:
 
 
 # What was not read of both sides, and may hold rules.
+
+
+def _newly_broken(base: Side, head: Side) -> Iterator[Unread]:
+    """Yield the root modules of Terraform with an error that only the head has: their rules would seem revoked."""
+    old = {base.without_ref(each.reason) for each in base.unread}
+    for each in head.unread:
+        if each.kind is UnreadKind.BROKEN and each.name and head.without_ref(each.reason) not in old:
+            yield each
 
 
 def unread_items(sides: ReviewSides) -> list[UnreadItem]:

@@ -21,6 +21,7 @@ from aclog.sources.git import GitTree, parse_git_place
 from aclog.sources.read_options import ModuleInputs, parse_values
 from aclog.sources.toml import TomlDocument, TomlTable, ranges_of, read_toml
 from aclog.terminal.output import note
+from aclog.usage.accesses.globs import unlistable
 
 # Where the settings of a repository are: aclog.toml, above the working directory, up to the repository's root.
 
@@ -581,9 +582,12 @@ def _files(table: TomlTable, text: str, paths: _Paths) -> list[str]:
     if Path(text).is_absolute():
         raise table.error("files", f"{text[:80]!r}: expected a glob relative to this file")
     try:
+        closed = next(unlistable(str(paths.directory / text)), None)
         matches = sorted(path for path in paths.directory.glob(text) if path.is_file())
     except ValueError as error:
         raise table.error("files", f"{text[:80]!r} is no glob: {error}") from error
+    if closed is not None:
+        raise table.error("files", f"{text[:80]!r}: {closed.filename}: {closed.strerror}: tests may be in it")
     if not matches:
         raise table.error("files", f"no file matches {text[:80]!r}")
     return [paths.joined(table, "files", str(path.relative_to(paths.directory))) for path in matches]

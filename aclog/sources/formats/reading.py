@@ -48,8 +48,23 @@ _HEAD = 1 << 18
 
 
 def claims(file: SourceFile) -> bool:
-    """Return whether the name or the first line matches this format."""
-    return file.has_suffix(".jsonl", ".ndjson") or _has_acl(file)
+    """Return whether the first line is a rule, or, by the name, is meant to be one."""
+    return _has_acl(file) or (file.has_suffix(".jsonl", ".ndjson") and not _is_of_others(file))
+
+
+def _is_of_others(file: SourceFile) -> bool:
+    """Return whether all lines at the beginning are objects with keys of no rule, and none has a key of one."""
+    lines = file.content[:_HEAD].removeprefix(codecs.BOM_UTF8).split(b"\n")
+    first = next((line for line in lines if line.strip()), b"")
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and not value.keys() & _KEYS and not any(key in file.content for key in _MARKS)
+
+
+_KEYS = frozenset({"resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType"})
+_MARKS = (b'"resourceType"', b'"permissionType"')
 
 
 def _has_acl(file: SourceFile) -> bool:

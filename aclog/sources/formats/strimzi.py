@@ -21,6 +21,7 @@ from aclog.sources.formats.rule import (
     choice,
     resources,
 )
+from aclog.sources.formats.unread import UnreadKind
 from aclog.sources.formats.verdicts import judge_resource, labelled_cluster
 
 # The ACLs of one KafkaUser (io.strimzi.operator.user.model.KafkaUserModel, SimpleAclRule).
@@ -117,6 +118,8 @@ def _pattern(resource: Node) -> _Pattern:
 
 _GROUP = "kafka.strimzi.io/"
 _VERSIONS = (f"{_GROUP}v1", f"{_GROUP}v1beta2")
+_OLD_VERSIONS = (f"{_GROUP}v1beta1", f"{_GROUP}v1alpha1")
+"""Of Strimzi before 0.23."""
 _OTHERS = ("KafkaPrincipalAuthorization", "KafkaPrincipalRole", "AccessControlEntry")
 """Kinds that other tools make ACLs of: beside a KafkaUser, they would be left out."""
 
@@ -136,15 +139,22 @@ def claims(file: SourceFile) -> bool:
 def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:
     """Yield the rules of the KafkaUsers; everything else is counted.
 
+    A user of a version that older releases of Strimzi served is unread.
+
     Raises:
         ConfigError: a user that the User Operator or Kubernetes refuses, a duplicate one; with its file and line.
         OSError: a file cannot be read.
 
     """
     places: dict[tuple[str, str, str], tuple[SourceFile, Node]] = {}
+    has_users = False
     for file in files:
         for resource in resources(file.documents):
-            if _is_user(resource):
+            has_users = has_users or _is_user(resource)
+            if _is_user(resource) and resource.api_version in _OLD_VERSIONS and not context.strict and len(files) > 1:
+                why = f"a KafkaUser of apiVersion {resource.api_version}: expected {' or '.join(_VERSIONS)}"
+                context.not_read(UnreadKind.RESOURCE, resource.node, why, name="KafkaUser")
+            elif _is_user(resource):
                 check_version(resource)
                 _check_first(resource, file, places, context)
                 yield from rules_in_cluster(resource)
@@ -152,7 +162,7 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
                 raise resource.node.error(f"a {resource.kind} beside a KafkaUser: move it to a separate file")
             else:
                 judge_resource(resource, context)
-    if not places:  # files that were not claimed, but given with the format
+    if not has_users:  # files that were not claimed, but given with the format
         raise ConfigError(f"{', '.join(file.name for file in files)}: expected a KafkaUser of {_VERSIONS[0]}")
 
 

@@ -273,8 +273,7 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
     roots = [root_module(modules, each) for each in modules.roots(directories) if each not in staged]
     roots += [root_module(modules, each.target, each) for each in stacks]
     manifests = ManifestReader(context=context)
-    for root in roots:
-        yield from _rules(root, alone, "", (), manifests, Providers(root=root))
+    yield from _rules_of_roots(roots, alone, manifests, context)
     report_unread_files(roots, context)
     declared = {name for root in roots for name in root.source.variables}
     for name in context.inputs.values:
@@ -283,6 +282,35 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
     for root in roots:  # last: which variables decide a rule has been reported
         _declare_topics(root, Providers(root=root))
     _count_others(modules, context)
+
+
+def _rules_of_roots(
+    roots: Sequence[Module], alone: str | None, manifests: ManifestReader, context: ReadContext
+) -> Iterator[LocatedRule]:
+    """Yield the rules of root modules; one with an error is unread if others have rules, and the tree is no plan's.
+
+    Raises:
+        ConfigError: the first error, if no other root module has rules, or `context` is strict.
+
+    """
+    errors, has_rules = dict[str, ConfigError](), False
+    for root in roots:
+        directory = root.source.directory
+        try:
+            rules = list(_rules(root, alone, "", (), manifests, Providers(root=root)))
+        except ConfigError as error:
+            if context.strict or alone is not None:
+                raise
+            errors[directory] = error
+            continue
+        has_rules = has_rules or bool(rules)
+        yield from rules
+    for directory, problem in errors.items():
+        if not has_rules:
+            raise problem
+        place = FileOrigin(file=context.tree.display(directory), line=1)
+        why = f"a root module has an error: {problem}"
+        context.not_read(UnreadKind.BROKEN, place, why, name="root-module")
 
 
 _TOPICS: Mapping[str, str] = MappingProxyType(
