@@ -440,11 +440,11 @@ class LintReport:
             counts[Severity.WARNING] and fail_on == "warning"
         )
 
-    def notes(self) -> Iterator[str]:
-        """Yield the notes on expired and stale suppressions."""
+    def notes(self, used: Collection[str] = ()) -> Iterator[str]:
+        """Yield the notes on expired and stale suppressions; `used`: the locations of those that others use."""
         for each in self.expired:
             yield f"{each.where}: the suppression of {each.lints_text()} has expired ({each.expires})"
-        for each in self.stale:
+        for each in (each for each in self.stale if each.where not in used):
             yield f"{each.where}: the suppression of {each.lints_text()} is stale: there is no such finding"
 
     def summary(self) -> str:

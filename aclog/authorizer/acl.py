@@ -988,6 +988,18 @@ class ModuleCall:
 
 
 @frozen(kw_only=True)
+class StatedCluster:
+    """What a file states of the cluster that a rule is for."""
+
+    basis: str
+    """Where it states so, such as `label strimzi.io/cluster`."""
+    name: str
+    """Equal for rules of one cluster."""
+    root: str = ""
+    """The directory of the root module, of Terraform; from the root of the tree."""
+
+
+@frozen(kw_only=True)
 class FileOrigin:
     """The line of a file on which the statement of an ACL begins."""
 
@@ -1001,6 +1013,8 @@ class FileOrigin:
     """The calls of Terraform modules that lead to the line, the outermost first."""
     form: str | None = field(default=None, eq=False, repr=False)
     """The format of the file, such as `strimzi`; None if it is unknown."""
+    cluster: StatedCluster | None = field(default=None, eq=False, repr=False)
+    """What the file states of the cluster; None: nothing."""
 
     @property
     def steps(self) -> "tuple[ModuleCall | FileOrigin, ...]":

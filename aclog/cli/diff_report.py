@@ -1,10 +1,9 @@
 """The difference of two policies, printed for each generation of Kafka that may decide."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from importlib.metadata import version
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.analysis.comparison import Compared, Comparison, rows_of_each, turning
 from aclog.analysis.policy import NameMap
@@ -14,8 +13,10 @@ from aclog.cli.flags.commands import DiffFlags
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags, check_one_stdin
 from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
 from aclog.metalog.errors import printable
-from aclog.ops.policies import TwoStates, compare, difference_objects, warn_of_super_users
-from aclog.sources.accesses import read_accesses
+from aclog.ops.lint import merged_logs
+from aclog.ops.policies import Sides, TwoStates, compare, difference_objects, warn_of_super_users
+from aclog.sources.accesses import Accesses, read_accesses
+from aclog.sources.cluster_parts import cluster_parts, note_union
 from aclog.terminal.columns import OutputFormat, json_text
 from aclog.terminal.output import emit, note, say, warn
 
@@ -45,8 +46,8 @@ class SideFlags:
         if self.settings.to_super_users is not None:
             warn_of_super_users(after, "--to-super-users")
 
-    def states(self) -> TwoStates:
-        """Return both states, to be read.
+    def states(self, *, notes_clusters: bool = True) -> TwoStates:
+        """Return both states, to be read; `notes_clusters` as in SourceFlags.choose.
 
         Raises:
             ConfigError: flags that do not go together, or a malformed file of changes; OSError: it cannot be read.
@@ -54,10 +55,13 @@ class SideFlags:
         """
         notify = _once()  # both sides may read one log, and have the same notes
         topics = self.source.topics()
-        first, second = self.source.choose(notify, topics=topics), self.target.source(self.source)
+        first, second = (
+            self.source.choose(notify, topics=topics, notes_clusters=notes_clusters),
+            self.target.source(self.source),
+        )
         return TwoStates(
             first=first,
-            second=None if second is None else second.choose(notify, topics=topics),
+            second=None if second is None else second.choose(notify, topics=topics, notes_clusters=notes_clusters),
             changes=self.target.changes(),
             old_settings=self.authorizer,
             new_settings=self.settings.after(self.target.authorizer(self.authorizer)),
@@ -97,12 +101,9 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
     output = report.output()
     flags.check({"--accesses": report.accesses})
     accesses = None if report.accesses is None else read_accesses(report.accesses)
-    each = flags.states().read_each()
-    sides = next(iter(each.values()))
-    comparisons = compare(each, accesses=accesses)
-    for comparison in comparisons.values():
-        if not comparison.differences:
-            comparison.premises = turning(sides.premises, comparison)
+    compared = {
+        name: _compared(states, accesses) for name, states in _each_cluster(flags.states(notes_clusters=False)).items()
+    }
     if accesses is not None and accesses.malformed:
         warn(f"{report.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
     if accesses is not None and accesses.unread:
@@ -110,27 +111,67 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
             f"{report.accesses}: {accesses.unread:,} of these lines are accesses that could not be read or decided: "
             "more accesses may flip"
         )
+    comparisons = {name: each for name, (_, each) in compared.items()}
     if output.form is OutputFormat.SARIF:
-        rows = list(rows_of_each(comparisons))
-        log = sarif_log(rows, version=version("aclog"), path=flags.target.file(), refs=sides.refs())
-        emit(json_text(log))
+        path = flags.target.file()
+        logs = {
+            name: sarif_log(list(rows_of_each(each)), version=version("aclog"), path=path, refs=sides.refs())
+            for name, (sides, each) in compared.items()
+        }
+        emit(json_text(merged_logs(logs)))
     else:
         _print(comparisons, output)
-    return DIFFERENT if any(each.differences or each.premises for each in comparisons.values()) else SAME
+    each_comparison = (comparison for each in comparisons.values() for comparison in each.values())
+    return DIFFERENT if any(each.differences or each.premises for each in each_comparison) else SAME
 
 
-def _print(comparisons: Compared, output: Output) -> None:
+def _each_cluster(states: TwoStates) -> dict[str, TwoStates]:
+    """Return the states of each cluster by its name, an empty one if there is one cluster."""
+    second = states.second
+    parts = None if second is None or states.maps else cluster_parts((states.first, second))
+    if parts is None:
+        for each in (states.first, second):
+            if each is not None:
+                note_union(each)
+        return {"": states}
+    note(printable(parts.note))
+    return {
+        name: evolve(states, first=first, second=other)
+        for name, (first, other) in parts.by_name.items()
+        if first is not None
+    }
+
+
+def _compared(states: TwoStates, accesses: Accesses | None) -> tuple[Sides, Compared]:
+    each = states.read_each()
+    sides = next(iter(each.values()))
+    comparisons = compare(each, accesses=accesses)
+    for comparison in comparisons.values():
+        if not comparison.differences:
+            comparison.premises = turning(sides.premises, comparison)
+    return sides, comparisons
+
+
+def _print(clusters: Mapping[str, Compared], output: Output) -> None:
     """Print rows for people, or exact regions; Markdown is a report for people, unless columns are chosen."""
-    if output.form is OutputFormat.MARKDOWN and not output.columns:
-        print_parts = partial(
-            _say_parts, heading="### {}", lines_of=lambda each: markdown_lines(each.rows(), each.premises)
-        )
-    elif output.is_rows:
-        output.print_rows(difference_columns(comparisons), difference_objects(comparisons))
+    is_markdown = output.form is OutputFormat.MARKDOWN and not output.columns
+    if output.is_rows and not is_markdown:
+        is_json = output.form in (OutputFormat.JSON, OutputFormat.JSONL) and not output.columns
+        rows = ((name, row) for name, each in clusters.items() for row in difference_objects(each))
+        columns = difference_columns({key: value for each in clusters.values() for key, value in each.items()})
+        output.print_rows(columns, ({"cluster": name, **row} if name and is_json else row for name, row in rows))
         return
-    else:
-        print_parts = partial(_say_parts, heading="On {}:", lines_of=Comparison.text_lines)
-    print_parts(comparisons)
+    for name, comparisons in clusters.items():
+        if name:
+            say(printable(f"{'## ' if is_markdown else ''}cluster {name}"))
+        if is_markdown:
+            _say_parts(comparisons, heading="### {}", lines_of=_markdown_lines)
+        else:
+            _say_parts(comparisons, heading="On {}:", lines_of=Comparison.text_lines)
+
+
+def _markdown_lines(comparison: Comparison) -> Iterable[str]:
+    return markdown_lines(comparison.rows(), comparison.premises)
 
 
 def _say_parts(comparisons: Compared, *, heading: str, lines_of: Callable[[Comparison], Iterable[str]]) -> None:

@@ -99,7 +99,7 @@ class FileFeed:
     def status(self) -> str:
         """See Feed."""
         troubles = [f"not read: {few(list(self.log.troubles.values()))}"] if self.log.troubles else []
-        return "; ".join([f"{self.log.logs:,} files", *troubles])
+        return "; ".join([plural(self.log.logs, "file"), *troubles])
 
 
 @contextmanager

@@ -227,7 +227,7 @@ def _complaint(totals: Totals, new: NewAccesses) -> str | None:
         name = new.contents[0].content.name
     if totals.denials and totals.denials == totals.lines + totals.untimed:
         return (
-            f"{name}: all {totals.denials:,} accesses of {number:,} files are "
+            f"{name}: all {totals.denials:,} accesses of {plural(number, 'file')} are "
             "denials, by which no rule is ever needed: Kafka logs what it allows only if kafka.authorizer.logger is at "
             "DEBUG: nothing was taken"
         )
@@ -235,7 +235,9 @@ def _complaint(totals: Totals, new: NewAccesses) -> str | None:
         return None
     reasons = [f"{reason} {count:,}" for reason, count in totals.rejects.most_common()]
     reasons += [f"without a time {totals.untimed:,}"] if totals.untimed else []
-    return f"{name}: no line of {number:,} files is an access with a time: {', '.join(reasons)}: nothing was taken"
+    return (
+        f"{name}: no line of {plural(number, 'file')} is an access with a time: {', '.join(reasons)}: nothing was taken"
+    )
 
 
 def _content_of(part: Part) -> TakenContent:

@@ -37,6 +37,7 @@ from aclog.metalog.text_forms import comma_parts
 from aclog.ops.lint import Linted, lint_source, merged_logs
 from aclog.ops.policies import refuse_unless_known
 from aclog.sources.acl_lines import change_line
+from aclog.sources.cluster_parts import cluster_parts
 from aclog.sources.repository import RepositorySettings, parse_fail_on
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row, json_text
 from aclog.terminal.output import emit, note, say, warn
@@ -389,30 +390,55 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
     each_cluster = {"": settings} if source.is_given() else settings.by_cluster()
     if "" not in each_cluster and flags.fix is not None:
         raise ConfigError("--fix: expected --acls PATH with the rules of one of the clusters of aclog.toml")
-    linted = {name: _lint(source, flags, each) for name, each in each_cluster.items()}
+    linted: dict[str, Linted] = {}
+    for name, each in each_cluster.items():
+        linted |= {inner or name: part for inner, part in _lint(source, flags, each, name).items()}
     _print(linted, output)
     fails = False
-    for name, each in linted.items():
+    suppressed = [each.suppressed_by for part in linted.values() for each in part.report.suppressed]
+    used = {each.where for each in suppressed if each is not None}
+    of_all = {part.not_judged for part in linted.values()} if len(each_cluster) < len(linted) else set()
+    for text in of_all if len(of_all) == 1 else ():
+        _note_skipped(text, "")
+    for name, part in linted.items():
         cluster = printable(f"cluster {name}: ") if name else ""
-        for text in each.report.notes():
+        for text in part.report.notes(used):
             warn(f"{cluster}{text}")
-        if each.not_judged is not None:
-            note(f"{cluster}{each.not_judged}")
-        fails |= each.report.fails(settings.lint.fail_on or FailOn.ERROR)
-        fails |= settings.lint.fail_on_unread and bool(each.unread)
+        if len(of_all) != 1:
+            _note_skipped(part.not_judged, cluster)
+        fails |= part.report.fails(settings.lint.fail_on or FailOn.ERROR)
+        fails |= settings.lint.fail_on_unread and bool(part.unread)
     return FINDINGS if fails else CLEAN
 
 
-def _lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettings) -> Linted:
-    """Lint one source, and write its fixes."""
+def _note_skipped(not_judged: str | None, cluster: str) -> None:
+    if not_judged is not None:
+        note(f"{cluster}{not_judged}")
+
+
+def _lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettings, cluster: str) -> dict[str, Linted]:
+    """Lint one source, and write its fixes; return what was found by cluster, of an empty name if there is one.
+
+    `cluster`: the name of a table of aclog.toml, whose files are of one cluster; empty without one.
+    """
     rules, settings = rules_of(source, settings)
     files = settings.source
     check_one_stdin({**rules.files(), "--groups": files.groups, "--accesses": files.accesses})
     names = rules.topics()
-    linted = lint_source(rules.choose(topics=names), settings, topics=names, ignore=flags.ignore)
+    choice = rules.choose(topics=names, notes_clusters=False)
+    parts = None if cluster else cluster_parts([choice])
+    if parts is not None:
+        if flags.fix is not None:
+            raise ConfigError(f"--fix: expected the files of one cluster, and there is {parts.note}")
+        note(printable(f"{choice.source.name}: {parts.note}"))
+    linted = {
+        name: lint_source(each, settings, topics=names, ignore=flags.ignore)
+        for name, (each,) in ({"": (choice,)} if parts is None else parts.by_name).items()
+        if each is not None
+    }
     if flags.fix is not None:
-        refuse_unless_known(linted.premises, f"--fix {flags.fix}: no removal can be proved to change no decision")
-        write_fix(flags.fix, linted.policies, linted.report.findings)
+        refuse_unless_known(linted[""].premises, f"--fix {flags.fix}: no removal can be proved to change no decision")
+        write_fix(flags.fix, linted[""].policies, linted[""].report.findings)
     return linted
 
 

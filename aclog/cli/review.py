@@ -19,7 +19,7 @@ from aclog.cli.options import Argument, Group, Option
 from aclog.cli.signals import ending_interrupts
 from aclog.metalog.errors import ConfigError, printable
 from aclog.ops.lint import merged_logs
-from aclog.ops.review import NEVER, Reviewed, ReviewedChange, review_change, sarif_log
+from aclog.ops.review import NEVER, Reviewed, ReviewedChange, review_change, review_objects, sarif_log
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.rendering import PATIENCE_S
 from aclog.sources.repository import RepositorySettings
@@ -265,10 +265,10 @@ def print_review(change: ChangeFlags, flags: ReviewFlags, repository: Repository
     """
     files, settings = flags.files(), flags.over(repository.load())
     each_cluster = {"": settings} if change.path is not None else settings.by_cluster()
-    reviewed = {
-        name: review_change(change.change(name), each, settings_win=repository.overrides())
-        for name, each in each_cluster.items()
-    }
+    reviewed: dict[str, Reviewed] = {}
+    for name, each in each_cluster.items():
+        parts = review_change(change.change(name), each, settings_win=repository.overrides())
+        reviewed |= {inner or name: part for inner, part in parts.items()}
     for path, form in files.items():
         path.write_text("".join(f"{line}\n" for line in _lines(reviewed, form)), encoding="utf-8")
     for line in _lines(reviewed, flags.format):
@@ -282,8 +282,7 @@ def _lines(reviewed: Mapping[str, Reviewed], form: ReviewFormat) -> Iterable[str
         logs = {name: sarif_log(each.review, each.new, version=version("aclog")) for name, each in reviewed.items()}
         return [json_text(merged_logs(logs))]
     if form in (ReviewFormat.JSONL, ReviewFormat.JSON):
-        pairs = ((name, each) for name, of in reviewed.items() for each in of.objects())
-        objects = ({"kind": each["kind"], "cluster": name, **each} if name else each for name, each in pairs)
+        objects = review_objects(reviewed)
         return map(json_text, objects) if form is ReviewFormat.JSONL else [json_text(list(objects))]
     if form is ReviewFormat.TEXT:
         return chain.from_iterable(

@@ -38,7 +38,7 @@ from aclog.ops.lint import lint_source
 from aclog.ops.plan import DesiredRules, Ownership, new_plan, read_goal
 from aclog.ops.policies import TwoStates, compare, difference_objects
 from aclog.ops.removal_limit import DEFAULT_PERCENT, RemovalLimit
-from aclog.ops.review import ReviewedChange, review_change
+from aclog.ops.review import ReviewedChange, review_change, review_objects
 from aclog.ops.tables import DIFFERENCES, FINDINGS, PLAIN, TableForm, table_of
 from aclog.ops.test import Measures, SelectedTests, load_tests, measure, run_files, summary_object
 from aclog.planning.plan import PlaceAddress, PlaceKind
@@ -369,8 +369,9 @@ def review(
             head=optional_text("head", head, "HEAD"),
         )
         reviewed = review_change(change, settings, settings_win=argument_names)
-        objects = tuple(reviewed.objects())
-    return Report(not reviewed.review.fails, objects=objects, notes=tuple(notes))
+        objects = tuple(review_objects(reviewed))
+    passed = not any(each.review.fails for each in reviewed.values())
+    return Report(passed, objects=objects, notes=tuple(notes))
 
 
 def plan(

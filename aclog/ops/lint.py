@@ -114,9 +114,9 @@ class LintInputs:
 def with_declared(inputs: LintInputs, choice: ChosenSource) -> LintInputs:
     """Return the inputs with the topics that the files of a source declare, which has been read."""
     source = choice.source
-    if not isinstance(source, AclsSource) or not source.topic_names:
+    if not isinstance(source, AclsSource) or not source.topics:
         return inputs
-    declared = DeclaredTopics.of(source.topic_names, is_whole=not source.unread)
+    declared = DeclaredTopics.of({name for name, _ in source.topics}, is_whole=source.is_whole)
     return evolve(inputs, context=evolve(inputs.context, declared=declared))
 
 

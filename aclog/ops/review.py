@@ -71,8 +71,9 @@ from aclog.snapshots.image import Image
 from aclog.sources.accesses import Accesses, need_file, read_accesses
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource, SourceSelection, choose_source, gaps_of
+from aclog.sources.cluster_parts import cluster_parts
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.unread import UNREAD, Unread, parse_accepted
+from aclog.sources.formats.unread import UNREAD, Unread, UnreadKind, parse_accepted
 from aclog.sources.git import (
     GitPlace,
     HostedLines,
@@ -446,6 +447,10 @@ class Side:
     def _path(self, file: str, top: Path) -> str:
         return file if file == self.output else path_from_top(file, top=top)
 
+    def with_choice(self, choice: ChosenSource | None) -> "Side":
+        """Return the side with the rules of a part of its source."""
+        return self if choice is None else evolve(self, choice=choice, image=choice.image())
+
     def without_ref(self, text: str) -> str:
         """Return a text whose locations do not name the commit, so that it equals that of another side."""
         return text if self.ref is None else text.replace(f"{self.ref}:", "")
@@ -548,6 +553,8 @@ class SideReader:
         nothing = [each.choice.nothing_read for each in (head, base) if each.choice is not None]
         if nothing[0] is not None and all(nothing) and not (head.unread or base.unread):
             raise ConfigError(nothing[0])
+        for broken in _newly_broken(base, head):
+            raise ConfigError(f"{broken.file}: {broken.reason}")
         doubts += _unknown_kafka(base, head)
         for each in doubts:
             note(each)
@@ -638,6 +645,7 @@ class SideReader:
             inputs=self.change.inputs.over(source.inputs()),
             topics=self.topics,
             may_be_empty=True,
+            notes_clusters=False,
         )
 
     def _read(self, name: str, selection: SourceSelection, ref: str | None) -> Side:
@@ -916,6 +924,14 @@ def _change_text(change: RuleChange) -> str:
 # What was not read of both sides, and may hold rules.
 
 
+def _newly_broken(base: Side, head: Side) -> Iterator[Unread]:
+    """Yield the root modules of Terraform with an error that only the head has: their rules would seem revoked."""
+    old = {base.without_ref(each.reason) for each in base.unread}
+    for each in head.unread:
+        if each.kind is UnreadKind.BROKEN and each.name and head.without_ref(each.reason) not in old:
+            yield each
+
+
 def unread_items(sides: ReviewSides) -> list[UnreadItem]:
     """Return the content of either side that was not read, what the change touches first; each object once.
 
@@ -948,11 +964,23 @@ class Reviewed:
         """Yield the verdict, and an object for each difference, proof, finding and failure (docs/commands)."""
         return json_lines(self.review, self.new)
 
+    def with_tests(self, tests: TestsOutcome, *foot: str) -> "Reviewed":
+        """Return the review with the outcome of tests, and more lines at its foot."""
+        foot = (*self.review.foot, *_tests_foot(tests), *foot)
+        return evolve(self, review=evolve(self.review, tests=tests, foot=foot))
+
+
+def review_objects(reviewed: Mapping[str, Reviewed]) -> Iterator[JsonObject]:
+    """Yield the objects of the reviews of clusters, by name, each with the key `cluster` if it has a name."""
+    for name, review in reviewed.items():
+        for each in review.objects():
+            yield {"kind": each["kind"], "cluster": name, **each} if name else each
+
 
 def review_change(
     change: ReviewedChange, settings: RepositorySettings, *, settings_win: Collection[str] = ()
-) -> Reviewed:
-    """Review a change of rules.
+) -> dict[str, Reviewed]:
+    """Review a change of rules; return a review for each cluster by its name, an empty one if there is one cluster.
 
     `settings`: those of aclog.toml, with what the caller gives instead. `settings_win`: the settings of the authorizer
     that hold regardless of a file of tests, by their names in AuthorizerSettings.
@@ -962,7 +990,8 @@ def review_change(
         MetadataError, OSError: something cannot be read.
 
     """
-    fail_on, resources = fail_on_kinds(settings), untouched(settings)
+    resources = untouched(settings)
+    fail_on_kinds(settings)
     path = change.path or settings.source.acls
     if path is None and change.render is None:
         paths = "source.acls" if change.render_configured else "PATH, or source.acls"
@@ -973,35 +1002,73 @@ def review_change(
     names = None if settings.source.topics is None else NameFile(settings.source.topics)
     sides = SideReader(change=change, path=path, topics=names, settings=settings).read()
     topics = None if names is None else ExistingNames.of(names.names())
-    inputs = lint_inputs(settings, topics)
-    before, after = _lint(sides, sides.base, inputs), _lint(sides, sides.head, inputs)
-    origins = TwoOrigins(old=sides.base.placement.origins, new=sides.head.placement.origins)
-    compared = _compared(sides, topics, origins)
-    comparison = next(iter(compared.values()))
     tests = HeadTests(settings=settings, settings_win=settings_win, path=path, sides=sides).run()
-    accesses = _accesses(settings)
-    review = Review(
-        comparisons=compared,
-        rows=list(rows_of_each(compared)),
-        renames=renames(comparison.changes, comparison.old.acls, comparison.new.acls),
-        moves=moves((rule.acl for rule in sides.head.image.acls), sides.base.placement, sides.head.placement),
-        replacements=replacements(_addresses(sides.base), _addresses(sides.head)),
-        proofs=prove(resources, compared),
-        tests=tests,
-        lint=lint_outcome(before, after),
-        flipped=[] if accesses is None else _flipped(compared, accesses),
-        own_checks=tuple(own_checks(sides, settings)),
-        unread=unread_items(sides),
-        doubts=(
-            *sides.doubts,
-            *symbol_doubts(compared),
-            *_doubts_of(accesses, compared),
-        ),
-        foot=(*_foot(sides, settings), *_tests_foot(tests)),
-        fail_on=fail_on,
-        place_of=PlaceLinks(sides=sides),
+    reviewer = _Reviewer(
+        settings=settings,
+        resources=resources,
+        topics=topics,
+        inputs=lint_inputs(settings, topics),
+        accesses=_accesses(settings),
     )
-    return Reviewed(review=review, new=evolve(after, findings=new_findings(before, after)))
+    parts = None if change.cluster else cluster_parts((sides.base.choice, sides.head.choice))
+    if parts is None:
+        return {"": reviewer.review(sides).with_tests(tests)}
+    text = f"{path}: {parts.note}"
+    note(printable(text))
+    reviewed = {
+        name: reviewer.review(evolve(sides, base=sides.base.with_choice(base), head=sides.head.with_choice(head)))
+        for name, (base, head) in parts.by_name.items()
+    }
+    if tests.passed or tests.failures:
+        tests = evolve(tests, left_out=(*tests.left_out, _ALL_AT_ONCE))
+    shown = max(reviewed, key=lambda name: len(reviewed[name].review.rows))  # where a change may have broken them
+    return {**reviewed, shown: reviewed[shown].with_tests(tests, text)}
+
+
+_ALL_AT_ONCE = "tests were run once, on the rules of all clusters together"
+
+
+@frozen(eq=False, kw_only=True)
+class _Reviewer:
+    """What the reviews of all clusters have in common."""
+
+    settings: RepositorySettings
+    resources: Sequence[ResourcePattern]
+    """Those on which nothing may change."""
+    topics: ExistingNames | None
+    """Those that exist."""
+    inputs: LintInputs
+    accesses: Accesses | None
+    """Recent ones."""
+
+    def review(self, sides: ReviewSides) -> Reviewed:
+        """Review both sides, without tests."""
+        settings, accesses = self.settings, self.accesses
+        before, after = _lint(sides, sides.base, self.inputs), _lint(sides, sides.head, self.inputs)
+        origins = TwoOrigins(old=sides.base.placement.origins, new=sides.head.placement.origins)
+        compared = _compared(sides, self.topics, origins)
+        comparison = next(iter(compared.values()))
+        review = Review(
+            comparisons=compared,
+            rows=list(rows_of_each(compared)),
+            renames=renames(comparison.changes, comparison.old.acls, comparison.new.acls),
+            moves=moves((rule.acl for rule in sides.head.image.acls), sides.base.placement, sides.head.placement),
+            replacements=replacements(_addresses(sides.base), _addresses(sides.head)),
+            proofs=prove(self.resources, compared),
+            lint=lint_outcome(before, after),
+            flipped=[] if accesses is None else _flipped(compared, accesses),
+            own_checks=tuple(own_checks(sides, settings)),
+            unread=unread_items(sides),
+            doubts=(
+                *sides.doubts,
+                *symbol_doubts(compared),
+                *_doubts_of(accesses, compared),
+            ),
+            foot=tuple(_foot(sides, settings)),
+            fail_on=fail_on_kinds(settings),
+            place_of=PlaceLinks(sides=sides),
+        )
+        return Reviewed(review=review, new=evolve(after, findings=new_findings(before, after)))
 
 
 def _compared(
@@ -1069,7 +1136,6 @@ def _foot(sides: ReviewSides, settings: RepositorySettings) -> Iterator[str]:
     yield f"{sides.head.name}: {plural(after, 'rule')}; {sides.base.name}: {plural(before, 'rule')}"
     if sides.command is not None:
         yield f"the rules are the output of {sides.command.text}, run in a copy of each side"
-    yield from () if sides.head.choice is None else sides.head.choice.unions
     authorizer = settings.authorizer
     if authorizer.super_users:
         yield f"super users: {authorizer.super_users}"

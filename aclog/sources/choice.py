@@ -5,13 +5,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from copy import copy
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import NO_ORIGINS, AclBindingFilter, ChangePlace, Origins, StandardAcl
+from aclog.authorizer.acl import NO_ORIGINS, AclBindingFilter, ChangePlace, FileOrigin, Origins, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.standard import ALL_KNOWN, ClusterSettings, NodeSettings, Premise, Premises
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, ReplayError
@@ -21,7 +22,7 @@ from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.acl_lines import STDIN, LineTable, NameFile, accept, blocks, display_name
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import LARGEST, DirectoryTree, FileTree, unzipped
-from aclog.sources.formats.unread import Unread, not_accepted, unread_premises
+from aclog.sources.formats.unread import Located, Unread, not_accepted, unread_premises
 from aclog.sources.git import GitPlace, GitTree, parse_git_place
 from aclog.sources.notes import Notify, symbol_gaps
 from aclog.sources.read_options import NO_INPUTS, FoundRules, ModuleInputs, ReadOptions, line_rules
@@ -31,6 +32,7 @@ from aclog.terminal.output import note
 
 if TYPE_CHECKING:
     from aclog.snapshots.log_image import LogImages
+    from aclog.sources.formats.clusters import Layout
     from aclog.sources.rendering import Rendered
 
 # ACLs from files: JSON lines and GitOps files, of a directory or a commit.
@@ -153,10 +155,15 @@ class AclsSource:
     _unread: tuple[Unread, ...] = field(default=(), init=False)
     nothing_read: str | None = field(default=None, init=False)
     """Why no file was read, where that is no error; None before there is an image."""
-    unions: tuple[str, ...] = field(default=(), init=False)
-    """What may be the rules of several clusters, which are read as those of one."""
-    topic_names: frozenset[str] = field(default=frozenset(), init=False)
-    """The topics that the files declare; a name with an unknown part is a symbol. Empty before there is an image."""
+    layout: "Layout | None" = field(default=None, init=False)
+    """What distinguishes the clusters of the rules; None: they are of one, or not read yet."""
+    topics: tuple[tuple[str, FileOrigin], ...] = field(default=(), init=False)
+    """The topics that the files declare, and where; a name with an unknown part is a symbol. Empty before there is an
+    image."""
+    is_whole: bool = field(default=True, init=False)
+    """Whether all files were read."""
+    own_files: frozenset[str] | None = field(default=None, init=False)
+    """The files of the rules, as messages name them, of a part of a source; None: of all."""
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
@@ -203,9 +210,30 @@ class AclsSource:
             self._image, self._origins = Image(acls=acls), rules.origins
             self._symbolic = acls.symbolic()
             self._unread = not_accepted(rules.unread, self.options.accept_unread)
-            self.nothing_read, self.unions = rules.nothing_read, rules.unions
-            self.topic_names = rules.topic_names
+            self.nothing_read, self.layout, self.topics = rules.nothing_read, rules.layout, rules.topics
+            self.is_whole = not self._unread
         return self._image
+
+    def part(self, is_part: Callable[[Located], bool], is_topic_part: Callable[[Located], bool]) -> "AclsSource":
+        """Return a source of the rules in some places, with the unread content and the topics there.
+
+        There must be an image, of files that have a layout.
+        """
+        if self.layout is None:
+            raise AssertionError("no layout")
+        from aclog.sources.formats.rule import StatedRules
+
+        stated = StatedRules.of_rules(each for each in self.layout.stated.located() if is_part(each.origin))
+        part = copy(self)
+        acls = AclsImage.from_acls(stated.rules())
+        part._image, part._origins = Image(acls=acls), stated
+        part._symbolic = acls.symbolic()
+        part._unread = tuple(each for each in self._unread if is_part(each))
+        part.topics = tuple(each for each in self.topics if is_topic_part(each[1]))
+        part.layout = None
+        steps = (step for each in stated.located() for step in each.origin.steps)
+        part.own_files = frozenset(each.file for each in steps)
+        return part
 
     def _rules(self) -> FoundRules:
         if self.rendered is not None:
@@ -349,11 +377,6 @@ class ChosenSource:
         return self.source.nothing_read if isinstance(self.source, AclsSource) else None
 
     @property
-    def unions(self) -> tuple[str, ...]:
-        """What may be the rules of several clusters, which are read as those of one."""
-        return self.source.unions if isinstance(self.source, AclsSource) else ()
-
-    @property
     def git_place(self) -> GitPlace | None:
         """The commit and path that are read; None if it is no commit."""
         is_ref = isinstance(self.source, AclsSource) and self.source.is_ref
@@ -451,6 +474,8 @@ class SourceSelection:
     """Labels of content that may stay unread."""
     may_be_empty: bool = False
     """Whether a directory without a file of rules is a state without rules."""
+    notes_clusters: bool = True
+    """Whether a note states that the rules of several clusters are read as those of one."""
     bootstrap_controller: str | None = None
     bootstrap_server: str | None = None
     command_config: Path | None = None
@@ -544,6 +569,7 @@ def _acls_source(selection: SourceSelection, notify: Notify) -> AclsSource:
         exclude=selection.exclude,
         accept_unread=selection.accept_unread,
         may_be_empty=selection.may_be_empty,
+        notes_clusters=selection.notes_clusters,
     )
     if selection.rendered is not None:
         return AclsSource(selection.rendered.name, options=options, notify=notify, rendered=selection.rendered)

@@ -5,10 +5,11 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from aclog.authorizer.acl import Origins, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import FileOrigin, Origins, StandardAcl, StandardAclWithId
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import LineTable, numbered_lines, parse_acls
 from aclog.sources.formats.format import AclsFormat
@@ -16,6 +17,9 @@ from aclog.sources.formats.rule import DirectoryTree, FileTree, RootInputs
 from aclog.sources.formats.unread import Unread
 from aclog.sources.git import GitTree, path_from_top
 from aclog.terminal.notices import Advance
+
+if TYPE_CHECKING:
+    from aclog.sources.formats.clusters import Layout
 
 # How GitOps files are read.
 
@@ -74,6 +78,8 @@ class ReadOptions:
     strict: bool = False
     """Whether all rules must come: a stated rule that its tool makes nothing of is refused, a file that is empty beside
     others though its format has something in every file, and a path that is neither a regular file nor a directory."""
+    notes_clusters: bool = True
+    """Whether a note states that the rules of several clusters are read as those of one."""
     advance: Advance | None = None
     """Called with how far a single file is read, in bytes."""
 
@@ -92,10 +98,10 @@ class FoundRules:
     """Content that may hold rules and was not read."""
     nothing_read: str | None = None
     """Why no file was read, where that is no error (ReadOptions.may_be_empty)."""
-    unions: tuple[str, ...] = ()
-    """What may be the rules of several clusters, which are read as those of one."""
-    topic_names: frozenset[str] = frozenset()
-    """The topics that the files declare; a name with an unknown part is a symbol."""
+    layout: "Layout | None" = None
+    """What distinguishes the clusters of the rules; None: they are of one."""
+    topics: tuple[tuple[str, FileOrigin], ...] = ()
+    """The names of the topics that the files declare, and where; one with an unknown part is a symbol."""
 
 
 def line_rules(name: str, lines: Iterable[list[bytes]], check: Callable[[StandardAcl], None]) -> FoundRules:

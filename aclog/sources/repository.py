@@ -21,6 +21,7 @@ from aclog.sources.git import GitTree, parse_git_place
 from aclog.sources.read_options import ModuleInputs, parse_values
 from aclog.sources.toml import TomlDocument, TomlTable, ranges_of, read_toml
 from aclog.terminal.output import note
+from aclog.usage.accesses.globs import unlistable
 
 # Where the settings of a repository are: aclog.toml, above the working directory, up to the repository's root.
 
@@ -250,13 +251,15 @@ def inline_suppressions(source: AclsSource) -> Iterator[Suppression]:
         return  # its lines are not those of the files in which its rules are
     if source.is_ref:
         with GitTree(place=parse_git_place(source.path)) as tree:
-            yield from _of_tree(tree)
+            yield from _of_tree(tree, source.own_files)
     elif source.path != STDIN:
-        yield from _of_tree(DirectoryTree(source.path))
+        yield from _of_tree(DirectoryTree(source.path), source.own_files)
 
 
-def _of_tree(tree: FileTree) -> Iterator[Suppression]:
+def _of_tree(tree: FileTree, files: frozenset[str] | None) -> Iterator[Suppression]:
     for path in tree.paths():
+        if files is not None and tree.display(path) not in files:
+            continue
         try:
             content = tree.read(path)
         except ConfigError:  # without content, or a pointer to it: the reader of rules reports it
@@ -579,9 +582,12 @@ def _files(table: TomlTable, text: str, paths: _Paths) -> list[str]:
     if Path(text).is_absolute():
         raise table.error("files", f"{text[:80]!r}: expected a glob relative to this file")
     try:
+        closed = next(unlistable(str(paths.directory / text)), None)
         matches = sorted(path for path in paths.directory.glob(text) if path.is_file())
     except ValueError as error:
         raise table.error("files", f"{text[:80]!r} is no glob: {error}") from error
+    if closed is not None:
+        raise table.error("files", f"{text[:80]!r}: {closed.filename}: {closed.strerror}: tests may be in it")
     if not matches:
         raise table.error("files", f"no file matches {text[:80]!r}")
     return [paths.joined(table, "files", str(path.relative_to(paths.directory))) for path in matches]

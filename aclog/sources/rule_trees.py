@@ -9,6 +9,8 @@ from attrs import evolve, frozen
 from aclog.authorizer.acl import FileOrigin, StandardAcl, origin_text
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import accept
+from aclog.sources.formats import jikkou, ns4kafka
+from aclog.sources.formats.clusters import Layout, clusters_of
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import ReadFiles, is_array, is_claimed, read_tree, why_unclaimed
 from aclog.sources.formats.rule import (
@@ -68,7 +70,9 @@ def rendered_rules(
     ]
     places = [rendered.place(each.line) for each in output.unread]
     unread = [evolve(each, file=file, line=line) for each, (file, line) in zip(output.unread, places, strict=True)]
-    return evolve(output, origins=StatedRules.of_rules(rules), unread=(*rendered.left_out, *unread))
+    stated = StatedRules.of_rules(rules)
+    layout = None if output.layout is None else evolve(output.layout, stated=stated)
+    return evolve(output, origins=stated, unread=(*rendered.left_out, *unread), layout=layout)
 
 
 def _placed(origin: FileOrigin, rendered: "Rendered") -> FileOrigin:
@@ -100,6 +104,8 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
         if not notes:
             raise
         raise ConfigError("; ".join((str(error), *notes))) from error  # a missing file of variables may be the cause
+    if options.strict:
+        _refuse_several(files.layout)
     rules = files.stated.rules()
     for rule in rules:
         try:
@@ -109,12 +115,33 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
     return FoundRules(
         rules=rules,
         origins=files.stated,
-        notes=files.notes,
+        notes=(*files.notes, *(union_notes(tree.name, [files.layout]) if options.notes_clusters else ())),
         unread=files.unread,
         nothing_read=files.nothing_read,
-        unions=files.unions,
-        topic_names=files.topic_names,
+        layout=files.layout,
+        topics=files.topics,
     )
+
+
+def _refuse_several(layout: Layout) -> None:
+    """Refuse files that state several clusters, where all rules are those of one. Raises ConfigError."""
+    clusters = clusters_of([layout])
+    if clusters is not None and _ONE_CLUSTER & set(clusters.bases):
+        raise ConfigError(f"{layout.tree.name}: these are {clusters.listed()}: give the files of one")
+
+
+_ONE_CLUSTER = frozenset({jikkou.CLUSTER, ns4kafka.CLUSTER})
+"""What no tool applies to one cluster: the tools read the cluster from the files."""
+
+
+def union_notes(name: str, layouts: Sequence[Layout]) -> Iterator[str]:
+    """Yield that rules of several clusters are read as those of one, if they are; `name`: of the tree."""
+    clusters = clusters_of(layouts)
+    if clusters is not None:
+        yield (
+            f"{name}: rules of several clusters are read as those of one, if these are {clusters.listed()}: give the "
+            f"files of one, or state them: {clusters.statement()}"
+        )
 
 
 def _ignored_by_git(tree: FileTree, options: ReadOptions, paths: Sequence[str]) -> frozenset[str]:

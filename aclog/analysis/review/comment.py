@@ -33,6 +33,7 @@ from aclog.analysis.review.review import (
     UNFOLD,
     Flipped,
     Item,
+    Kind,
     LinkedPlace,
     Move,
     Rename,
@@ -428,8 +429,26 @@ def comment_lines(review: Review) -> Iterator[str]:
 
 
 def comment_of_clusters(reviews: Mapping[str, Review]) -> Iterator[str]:
-    """Yield one comment on the reviews of clusters by name; one without a name is the only one."""
-    yield from fitting(chain.from_iterable(starmap(_titled, reviews.items())), _COMMAND)
+    """Yield one comment on the reviews of clusters by name, the riskiest first; one without a name is the only one.
+
+    Clusters without a change share a line.
+    """
+    loud = {name: review for name, review in reviews.items() if not _is_quiet(review)}
+    loud = loud or dict(list(reviews.items())[:1])
+    first = sorted(loud.items(), key=lambda each: (not each[1].fails, -_greatest(each[1])))
+    quiet = [name for name in reviews if name not in loud]
+    rest = (*_list((f"{NOTHING} in {plural(len(quiet), 'more cluster')}: {_codes(quiet)}",)),) if quiet else ()
+    yield from fitting(chain(chain.from_iterable(starmap(_titled, first)), rest), _COMMAND)
+
+
+def _is_quiet(review: Review) -> bool:
+    """Return whether there is nothing to be seen besides that nothing changes."""
+    has_more = (review.renames, review.moves, review.replacements, review.unread, review.doubts, review.lint.suppressed)
+    return not review.kinds - {Kind.CHECKS} and not review.flipped and not any(has_more)
+
+
+def _greatest(review: Review) -> Risk:
+    return max((judgement.risk for _, judgement in _Rows(review).ranked()), default=Risk.LOW)
 
 
 def _titled(name: str, review: Review) -> Iterator[str]:

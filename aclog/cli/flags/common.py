@@ -975,11 +975,16 @@ class SourceFlags:
         return None if self.topics_file is None else NameFile(self.topics_file)
 
     def choose(
-        self, notify: Callable[[str], None] | None = None, *, topics: "NameFile | None" = None
+        self,
+        notify: Callable[[str], None] | None = None,
+        *,
+        topics: "NameFile | None" = None,
+        notes_clusters: bool = True,
     ) -> "ChosenSource":
         """Return the source that is given; notes of its recovery go to `notify`, by default to stderr.
 
-        `topics`: those of `topics`, if the command also reads them.
+        `topics`: those of `topics`, if the command also reads them. `notes_clusters`: whether a note states that the
+        rules of several clusters are read as those of one.
 
         Raises:
             ConfigError: not exactly one source, an invalid address, or a bad properties file.
@@ -988,7 +993,7 @@ class SourceFlags:
         from aclog.sources.choice import choose_source
         from aclog.terminal.output import note
 
-        return choose_source(self.selection(topics), notify or note)
+        return choose_source(evolve(self.selection(topics), notes_clusters=notes_clusters), notify or note)
 
     def inputs(self) -> "ModuleInputs":
         """Return what the root modules of Terraform get. Raises ConfigError: a value without a name."""

@@ -26,7 +26,7 @@ from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, Report
 from aclog.cli.spark.spark_session import check_log
 from aclog.cli.transfer.output import open_output
 from aclog.cli.usage_report import summary_lines
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, plural
 from aclog.ops.policies import read_premises, refuse_unless_known
 from aclog.ops.usage import unknown_kafka, warn_of_gaps, warn_of_unknown_kafka
 from aclog.pipeline.accesses import (
@@ -500,7 +500,7 @@ class _Rounds:
 
 
 def _text(done: Appended) -> str:
-    files = f"{done.files:,} files: {done.whole:,} new, {done.grown:,} grown, {done.unchanged:,} known"
+    files = f"{plural(done.files, 'file')}: {done.whole:,} new, {done.grown:,} grown, {done.unchanged:,} known"
     late = f"; {done.late:,} accesses came late, for {', '.join(done.days)}" if done.late else ""
     return f"{files}; {watermark_text(done)}{late}"
 

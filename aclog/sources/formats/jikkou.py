@@ -1,7 +1,7 @@
 """Jikkou: resources, and the ACLs that it applies for them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import define, field, frozen
 
@@ -12,21 +12,22 @@ from aclog.authorizer.acl import (
     FileOrigin,
     PatternType,
     ResourceType,
+    StatedCluster,
 )
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node, plain_text
 from aclog.sources.formats.rule import (
     LocatedRule,
     ReadContext,
-    Resource,
     SourceFile,
     Statement,
     compiled,
     concrete,
     named_value,
 )
+from aclog.sources.formats.rule import resources as resources_of
 from aclog.sources.formats.unread import UnreadKind
-from aclog.sources.formats.verdicts import judge_broken, judge_resource, rule_in_text
+from aclog.sources.formats.verdicts import declare_unknown_topics, judge_broken, judge_resource, rule_in_text
 
 # The ACLs of an authorization or a role (V1KafkaPrincipalAcl).
 
@@ -104,21 +105,23 @@ _API_VERSION = re.compile(r"""["']?apiVersion["']?\s*:\s*["']?([a-z]+\.)?jikkou\
 _TEMPLATE = re.compile(r"\{\{|\{%|\{#")
 _IGNORE = "jikkou.io/ignore"
 _PROVIDER = "jikkou.io/provider"
+CLUSTER = f"annotation {_PROVIDER}"
+"""The basis of a cluster."""
 
 
 @define(kw_only=True)
 class Resources:
     """The authorizations and roles of some files, each by its name."""
 
-    authorizations: dict[str, Node] = field(factory=dict)
-    roles: dict[str, Node] = field(factory=dict)
-    _providers: dict[str, Node] = field(factory=dict, init=False)
+    authorizations: dict[tuple[str, str], Node] = field(factory=dict)
+    """By name and provider, which may be empty."""
+    roles: dict[tuple[str, str], Node] = field(factory=dict)
 
     def add(self, kind: str, resource: Node, context: ReadContext) -> None:
         """Take a resource.
 
         Raises:
-            ConfigError: it has no name, its name is taken, or it belongs to another provider than those before it.
+            ConfigError: it has no name, or its name is taken by another of its provider.
 
         """
         if annotated(resource, _IGNORE):
@@ -126,24 +129,16 @@ class Resources:
             return
         metadata = resource.required("metadata", kind)
         name = metadata.required("name", f"metadata of {kind}").text("name")
-        self._check_provider(resource)
         resources = self.roles if kind == ROLE else self.authorizations
-        if name in resources:
-            first = resources[name]
+        first = resources.setdefault((name, provider_of(resource)), resource)
+        if first is not resource:
             raise metadata.error(f"duplicate {kind} {name[:60]!r}: first in {first.file}:{first.line}")
-        resources[name] = resource
 
-    def _check_provider(self, resource: Node) -> None:
-        """Refuse a second provider: these are rules of another cluster."""
-        provider = annotation(resource, _PROVIDER)
-        if provider is None:
-            return
-        first = self._providers.setdefault("", provider)
-        if first.text("provider") != provider.text("provider"):
-            raise provider.error(
-                f"{_PROVIDER} is {provider.raw[:60]!r}, and {first.raw[:60]!r} in {first.file}:{first.line}: "
-                "these are rules of two clusters; give the files of one"
-            )
+
+def provider_of(resource: Node) -> str:
+    """Return the provider of a resource, which is a cluster; empty: the default one."""
+    provider = annotation(resource, _PROVIDER)
+    return "" if provider is None else provider.text("provider")
 
 
 def claims(file: SourceFile) -> bool:
@@ -161,6 +156,8 @@ def read_resources(files: Sequence[SourceFile], context: ReadContext) -> Resourc
     resources = Resources()
     for file in files:
         template = _TEMPLATE.search(file.text)
+        if template is not None:
+            declare_unknown_topics(file.text, FileOrigin(file=file.name, line=1), context)
         if template is None:
             judge_broken(file, context)
             for document in file.documents:
@@ -193,8 +190,8 @@ def _add(kind: str, resource: Node, resources: Resources, context: ReadContext) 
     elif kind.startswith("KafkaPrincipal"):
         raise resource.error(f"unknown kind {kind[:60]!r}: expected {AUTHORIZATION} or {ROLE}")
     else:
-        version = resource.get("apiVersion")
-        judge_resource(Resource(resource, "" if version is None else version.raw, kind), context)
+        for each in resources_of([resource]):
+            judge_resource(each, context)
 
 
 def annotation(resource: Node, key: str) -> Node | None:
@@ -280,13 +277,15 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
     """
     resources = read_resources(files, context)
     topics = _Topics(context)
-    roles = {name: _acls(name, role, "role") for name, role in resources.roles.items()}
-    for principal, resource in resources.authorizations.items():
+    roles = {key: _acls(key[0], role, "role") for key, role in resources.roles.items()}
+    for (principal, provider), resource in resources.authorizations.items():
         if annotated(resource, _DELETE):
             context.ignore(f"{AUTHORIZATION} with {_DELETE}")
             continue
-        for acl in (*_acls(principal, resource, "principal"), *_of_roles(resource, resources, roles)):
-            yield from topics.rules(acl, principal)
+        cluster = StatedCluster(basis=CLUSTER, name=provider)
+        for acl in (*_acls(principal, resource, "principal"), *_of_roles(resource, provider, roles)):
+            for rule in topics.rules(acl, principal):
+                yield rule.of_cluster(cluster) if provider else rule
 
 
 def _acls(name: str, resource: Node, what: str) -> list[PrincipalAcl]:
@@ -295,15 +294,19 @@ def _acls(name: str, resource: Node, what: str) -> list[PrincipalAcl]:
     return list(acls_of(spec, f"{what} {name}"))
 
 
-def _of_roles(resource: Node, resources: Resources, roles: dict[str, list[PrincipalAcl]]) -> Iterator[PrincipalAcl]:
+def _of_roles(
+    resource: Node, provider: str, roles: Mapping[tuple[str, str], list[PrincipalAcl]]
+) -> Iterator[PrincipalAcl]:
+    """Yield the ACLs of the roles that an authorization names: those of its provider, else of the default one."""
     named: dict[str, Node] = {}
     for role in resource.required("spec").members("roles"):
         named.setdefault(plain_text(role, "role"), role)
     for name, role in named.items():
-        if name not in roles:
-            names = ", ".join(resources.roles) or "none is defined"
+        acls = roles.get((name, provider), roles.get((name, "")))
+        if acls is None:
+            names = ", ".join(dict.fromkeys(name for name, _ in roles)) or "none is defined"
             raise role.error(f"no role {name[:60]!r}: expected one of the roles of these files: {names[:300]}")
-        yield from roles[name]
+        yield from acls
 
 
 @define

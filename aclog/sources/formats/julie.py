@@ -533,7 +533,7 @@ def _document(file: SourceFile) -> Node:
 
 def _rules(topology: Topology, roles: dict[str, tuple[Node, ...]], context: ReadContext) -> Iterator[LocatedRule]:
     for topic in (*(each for project in topology.projects for each in project.topics), *topology.special_topics):
-        context.declare_topic(topic.name)
+        context.declare_topic(topic.name, topic.node)
     for project in topology.projects:
         for topic in project.topics:
             yield from _of_topic(topic, project.node)

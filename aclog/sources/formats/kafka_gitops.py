@@ -402,8 +402,8 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
 
     """
     for state in read_states(files, context):
-        for name in state.topics:
-            context.declare_topic(name)
+        for name, topic in state.topics.items():
+            context.declare_topic(name, topic)
         yield from _of_services(state, context)
         yield from _of_users(state, context)
 

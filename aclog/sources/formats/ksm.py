@@ -234,12 +234,18 @@ _BLANKS = "".join(map(chr, range(ord(" ") + 1)))
 """The characters that Java's trim removes."""
 
 
+_MANY_KEYS = 4
+"""A file of KSM has one key."""
+
+
 def is_ksm_yaml(documents: Sequence[Node]) -> bool:
     """Return whether some user has resources by name, which users of other tools do not have.
 
-    With slips in keys as well, if what they hold are operations: `rules` refuses them.
+    With slips in keys as well, if what they hold are operations: `rules` refuses them. A document with many keys is of
+    another tool, such as values of Helm.
     """
-    users = (value for document in documents for value in _members(document).values())
+    own = (each for each in map(_members, documents) if "users" in each or len(each) < _MANY_KEYS)
+    users = (value for members in own for value in members.values())
     return any(_has_resources(user) for each in users for user in _members(each).values())
 
 

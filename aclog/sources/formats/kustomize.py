@@ -6,7 +6,9 @@ on every way from a root; what a kustomization makes or takes from elsewhere is 
 
 import posixpath
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from attrs import define, field, frozen
 
@@ -46,7 +48,7 @@ class _Kustomization:
         return posixpath.normpath(posixpath.join(self.directory, text))
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class Kustomizations:
     """The kustomizations of a tree. Owned by the reading of the tree."""
 
@@ -65,7 +67,7 @@ class Kustomizations:
         if not every:
             return frozenset()
         if any(each.node.get(key) is not None for each in every for key in (*_PATCHES, *_CHANGES, "components")):
-            self.context.declare_topic(None)  # the name of a KafkaTopic in a cluster may be another one
+            self.context.declare_topic(None, every[0].node)  # the name of a KafkaTopic in a cluster may be another one
         patches = {path for each in every for path in self._patch_files(each)}
         entries = {each.path(item.raw) for each in every for _, item in each.entries()}
         roots = [each for each in every if each.directory not in entries]
@@ -78,6 +80,40 @@ class Kustomizations:
             why = f"{change.what} of a kustomization changes, or may change, the KafkaUsers of {name}: {_ADVICE}"
             self.context.not_read(UnreadKind.KUSTOMIZATION, change.node, why, name=change.what)
         return frozenset(({path for path, _ in ways.changes} - ways.unchanged) | patches)
+
+    def overlays(self, with_rules: frozenset[str]) -> dict[str, frozenset[str]]:
+        """Return the root kustomizations of each file with KafkaUsers, if they take one that others take as well.
+
+        `with_rules`: the files of the tree that have KafkaUsers; those of `not_to_read` have been judged.
+        """
+        every = [each for each in self._by_path.values() if each is not None]
+        entries = {each.path(item.raw) for each in every for _, item in each.entries()}
+        takers = defaultdict[str, set[str]](set)
+        for root in every:
+            if root.directory not in entries:
+                for path in self._taken(root, with_rules):
+                    takers[path].add(root.directory)
+        shared = {each for roots in takers.values() if len(roots) > 1 for each in roots}
+        return {path: frozenset(roots) for path, roots in takers.items() if roots <= shared}
+
+    def _taken(self, root: _Kustomization, with_rules: frozenset[str]) -> set[str]:
+        """Return the files with KafkaUsers that a kustomization takes, by others as well."""
+        taken, seen, pending = set[str](), {root.directory}, [root]
+        while pending:
+            each = pending.pop()
+            for _, item in each.entries():
+                path = each.path(item.raw)
+                if path in with_rules:
+                    taken.add(path)
+                elif path not in seen and not path.startswith(".."):
+                    seen.add(path)
+                    inner = self._by_directory.get(path)
+                    pending.extend([inner] if inner is not None else ())
+        return taken
+
+    @cached_property
+    def _by_directory(self) -> dict[str, _Kustomization]:
+        return {each.directory: each for each in self._by_path.values() if each is not None}
 
     def _report_others(self, every: Sequence[_Kustomization], reported: Collection[int]) -> None:
         """Report patches of KafkaUsers that are not among the files."""

@@ -4,7 +4,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, FileOrigin, PatternType, ResourceType, origin_text
+from aclog.authorizer.acl import (
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    FileOrigin,
+    PatternType,
+    ResourceType,
+    StatedCluster,
+    origin_text,
+)
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import (
@@ -20,6 +28,8 @@ from aclog.sources.formats.verdicts import judge_resource
 # Access control entries: permissions on a resource, in ns4kafka's own terms.
 
 
+CLUSTER = "metadata.cluster of ns4kafka"
+"""The basis of a cluster."""
 PUBLIC = "*"
 """The grantee that means everyone."""
 _TYPES = ("TOPIC", "GROUP", "CONNECT", "CONNECT_CLUSTER", "SCHEMA", "TRANSACTIONAL_ID")
@@ -123,26 +133,22 @@ def parse_namespace(resource: Resource) -> Namespace:
 
 @define
 class Namespaces:
-    """All namespaces of the files, which must be those of one cluster."""
+    """All namespaces of the files."""
 
     _by_name: dict[str, Namespace] = field(factory=dict, init=False)
-    _of_a_cluster: Namespace | None = field(default=None, init=False)
-    """The first that names its cluster."""
 
     def __len__(self) -> int:
         return len(self._by_name)
 
     def add(self, namespace: Namespace) -> None:
-        """Add one. Raises ConfigError: there is one of its name, or of another cluster."""
+        """Add one. Raises ConfigError: there is one of its name."""
         first = self._by_name.setdefault(namespace.name, namespace)
         if first is not namespace:
-            raise _second(namespace, f"is in {origin_text(first.origin)} already")
-        if self._of_a_cluster is None and namespace.cluster:
-            self._of_a_cluster = namespace
-        other = self._of_a_cluster
-        if other is not None and namespace.cluster not in ("", other.cluster):
-            where = f"that of {origin_text(other.origin)} of {other.cluster[:60]!r}"
-            raise _second(namespace, f"is of the cluster {namespace.cluster[:60]!r}, {where}")
+            where, name = origin_text(namespace.origin), namespace.name[:60]
+            raise ConfigError(
+                f"{where}: Namespace {name} is in {origin_text(first.origin)} already: read the files of one server of "
+                "ns4kafka at a time"
+            )
 
     def get(self, name: str) -> Namespace | None:
         """Return the namespace of a name."""
@@ -165,11 +171,6 @@ class Namespaces:
                 f"it is granted to the namespace {entry.granted_to[:60]!r}, which is not in the files"
             )
         return namespace
-
-
-def _second(namespace: Namespace, what: str) -> ConfigError:
-    where = origin_text(namespace.origin)
-    return ConfigError(f"{where}: Namespace {namespace.name[:60]} {what}: read the files of one cluster at a time")
 
 
 # The ACLs of an entry (com.michelin.ns4kafka.service.executor.AccessControlEntryAsyncExecutor).
@@ -325,11 +326,20 @@ def _rules(
     for entry in entries:
         granted: Namespace | None = namespaces.granted_to(entry)
         if entry.makes_rules:
-            yield from rules_of_entry(entry, granted, has_streams=granted is not None and granted.name in with_streams)
+            has_streams = granted is not None and granted.name in with_streams
+            owner = granted or namespaces.get(entry.namespace)
+            yield from _in_cluster(rules_of_entry(entry, granted, has_streams=has_streams), owner)
         else:
             context.ignore(f"AccessControlEntry of {entry.resource_type}")
     for stream, owner in owned:
-        yield from rules_of_stream(stream, owner)
+        yield from _in_cluster(rules_of_stream(stream, owner), owner)
+
+
+def _in_cluster(rules: Iterable[LocatedRule], namespace: Namespace | None) -> Iterator[LocatedRule]:
+    """Yield rules as those of the cluster of a namespace, if it names one."""
+    name = "" if namespace is None else namespace.cluster
+    cluster = StatedCluster(basis=CLUSTER, name=name)
+    yield from (each.of_cluster(cluster) for each in rules) if name else rules
 
 
 def _makes_rules(resource: Resource) -> bool:

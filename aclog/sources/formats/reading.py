@@ -26,6 +26,7 @@ from aclog.sources.formats import (
     strimzi,
     terraform,
 )
+from aclog.sources.formats.clusters import Layout
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.kustomize import Kustomizations
 from aclog.sources.formats.rule import (
@@ -47,8 +48,23 @@ _HEAD = 1 << 18
 
 
 def claims(file: SourceFile) -> bool:
-    """Return whether the name or the first line matches this format."""
-    return file.has_suffix(".jsonl", ".ndjson") or _has_acl(file)
+    """Return whether the first line is a rule, or, by the name, is meant to be one."""
+    return _has_acl(file) or (file.has_suffix(".jsonl", ".ndjson") and not _is_of_others(file))
+
+
+def _is_of_others(file: SourceFile) -> bool:
+    """Return whether all lines at the beginning are objects with keys of no rule, and none has a key of one."""
+    lines = file.content[:_HEAD].removeprefix(codecs.BOM_UTF8).split(b"\n")
+    first = next((line for line in lines if line.strip()), b"")
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and not value.keys() & _KEYS and not any(key in file.content for key in _MARKS)
+
+
+_KEYS = frozenset({"resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType"})
+_MARKS = (b'"resourceType"', b'"permissionType"')
 
 
 def _has_acl(file: SourceFile) -> bool:
@@ -166,10 +182,10 @@ class ReadFiles:
     """What may hold rules and was not read."""
     nothing_read: str | None
     """Why no file was read, where that is no error."""
-    unions: tuple[str, ...]
-    """What may be the rules of several clusters, which are read as those of one; among the notes as well."""
-    topic_names: frozenset[str]
-    """The topics that the files declare."""
+    layout: Layout
+    """What distinguishes the clusters of the rules."""
+    topics: tuple[tuple[str, FileOrigin], ...]
+    """The names of the topics that the files declare, and where."""
 
 
 def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
@@ -204,14 +220,19 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
     stated = StatedRules.of_rules(_rules(readable, context))
     if is_one:
         _refuse_unread(context)  # which its format may have found since
-    unions = tuple(_union_notes(context))
     return ReadFiles(
         stated=stated,
-        notes=tuple(_notes(context, stated, claimed, unions)),
+        notes=tuple(_notes(context, stated, claimed)),
         unread=tuple(context.unread),
         nothing_read=nothing,
-        unions=unions,
-        topic_names=frozenset(context.topic_names),
+        layout=Layout(
+            tree=context.tree,
+            stated=stated,
+            files=() if is_one else paths,
+            twins=frozenset(context.twins),
+            overlays=context.overlays,
+        ),
+        topics=tuple(context.topics_declared),
     )
 
 
@@ -242,7 +263,9 @@ def _without_changed(
 ) -> Mapping[AclsFormat, Sequence[SourceFile]]:
     """Return the files that each format reads, without those whose resources a kustomization changes."""
     users = claimed.get(AclsFormat.STRIMZI, ())
-    changed = Kustomizations(context, paths).not_to_read([each.path for each in users])
+    kustomizations = Kustomizations(context, paths)
+    changed = kustomizations.not_to_read([each.path for each in users])
+    context.overlays = kustomizations.overlays(frozenset(each.path for each in users))
     if not changed:
         return claimed
     unchanged = {form: [each for each in files if each.path not in changed] for form, files in claimed.items()}
@@ -382,32 +405,16 @@ def _kinds_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} {number:,}" for kind, number in sorted(counts.items()))
 
 
-_CLUSTERS = 8
-"""How many clusters are named."""
-
-
-def _union_notes(context: ReadContext) -> Iterator[str]:
-    """Yield what may be the rules of several clusters, which are read as those of one."""
-    for kind, names in context.several_clusters().items():
-        yield (
-            f"{context.tree.name}: rules of {len(names):,} clusters are read as those of one, if each {kind} is a "
-            f"cluster: {', '.join(names[:_CLUSTERS])}{', ...' if names[_CLUSTERS:] else ''}: give the files of one, or "
-            "name them in aclog.toml ([clusters.NAME])"
-        )
-
-
 def _notes(
     context: ReadContext,
     stated: StatedRules,
     claimed: Mapping[AclsFormat, Sequence[SourceFile]],
-    unions: Iterable[str],
 ) -> Iterator[str]:
     used = {form: len(files) for form, files in claimed.items()}
     listed = ", ".join(f"{form} {number:,}" for form, number in used.items()) or "none of a known format"
     rules, files = plural(len(stated), "rule"), plural(sum(used.values()), "file")
     yield f"{context.tree.name}: {rules} in {files} ({listed})"
     yield from context.notes
-    yield from unions
     if context.unread:
         yield f"{context.tree.name}: {unread_text(context.unread)}"
     if context.left_out:

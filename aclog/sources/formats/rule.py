@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import UUID
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
@@ -28,6 +28,7 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
     StandardAclWithId,
+    StatedCluster,
 )
 from aclog.authorizer.control import malformed
 from aclog.authorizer.symbols import symbol_part
@@ -48,6 +49,10 @@ class LocatedRule:
     acl: StandardAcl
     origin: FileOrigin
     id: UUID | None = None
+
+    def of_cluster(self, cluster: StatedCluster) -> "LocatedRule":
+        """Return the rule of a cluster that the file states."""
+        return evolve(self, origin=evolve(self.origin, cluster=cluster))
 
 
 @define(eq=False)
@@ -76,6 +81,12 @@ class StatedRules:
     def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
         """Return the location of every statement of a rule."""
         return tuple(self._origins.get(acl, ()))
+
+    def located(self) -> Iterator[LocatedRule]:
+        """Yield each statement of each rule, the rules in the order of reading."""
+        for acl, origins in self._origins.items():
+            for origin in origins:
+                yield LocatedRule(acl=acl, origin=origin, id=self._ids[acl])
 
 
 # A statement of a file that makes one rule.
@@ -515,21 +526,18 @@ class ReadContext:
     """Further notes for the user."""
     unread: list[Unread] = field(factory=list, init=False)
     """What may hold rules and was not read, in the order of reading."""
-    topic_names: set[str] = field(factory=set, init=False)
-    """The names of the topics that files declare; one with an unknown part is a symbol (aclog.authorizer.symbols)."""
-    _clusters: dict[str, set[str]] = field(factory=dict, init=False)
+    topics_declared: dict[tuple[str, FileOrigin], None] = field(factory=dict, init=False)
+    """The names of the topics that files declare, and where; one with an unknown part is a symbol
+    (aclog.authorizer.symbols)."""
+    twins: set[str] = field(factory=set, init=False)
+    """The directories, by their paths in the tree, with resources that would replace each other in one cluster."""
+    overlays: Mapping[str, frozenset[str]] = field(factory=dict, init=False)
+    """The root kustomizations that take each file of rules, where several take the same ones."""
 
-    def of_cluster(self, kind: str, name: str) -> None:
-        """Report that rules are of a cluster: `kind` is what distinguishes clusters, such as `root module`."""
-        self._clusters.setdefault(kind, set()).add(name)
-
-    def declare_topic(self, name: str | None) -> None:
+    def declare_topic(self, name: str | None, place: Located, cluster: StatedCluster | None = None) -> None:
         """Report a topic that a file declares; None: its name is not known."""
-        self.topic_names.add(symbol_part("a topic") if name is None else name)
-
-    def several_clusters(self) -> dict[str, list[str]]:
-        """Return the names of the clusters whose rules are read as one, by what distinguishes them."""
-        return {kind: sorted(names) for kind, names in self._clusters.items() if len(names) > 1}
+        text = symbol_part("a topic") if name is None else name
+        self.topics_declared[text, FileOrigin(file=place.file, line=place.line, cluster=cluster)] = None
 
     def paths(self) -> list[str]:
         """Return the files of the tree that are read, sorted. Raises as FileTree.paths."""

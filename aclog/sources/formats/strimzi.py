@@ -21,7 +21,8 @@ from aclog.sources.formats.rule import (
     choice,
     resources,
 )
-from aclog.sources.formats.verdicts import judge_resource
+from aclog.sources.formats.unread import UnreadKind
+from aclog.sources.formats.verdicts import judge_resource, labelled_cluster
 
 # The ACLs of one KafkaUser (io.strimzi.operator.user.model.KafkaUserModel, SimpleAclRule).
 
@@ -117,6 +118,8 @@ def _pattern(resource: Node) -> _Pattern:
 
 _GROUP = "kafka.strimzi.io/"
 _VERSIONS = (f"{_GROUP}v1", f"{_GROUP}v1beta2")
+_OLD_VERSIONS = (f"{_GROUP}v1beta1", f"{_GROUP}v1alpha1")
+"""Of Strimzi before 0.23."""
 _OTHERS = ("KafkaPrincipalAuthorization", "KafkaPrincipalRole", "AccessControlEntry")
 """Kinds that other tools make ACLs of: beside a KafkaUser, they would be left out."""
 
@@ -136,35 +139,35 @@ def claims(file: SourceFile) -> bool:
 def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:
     """Yield the rules of the KafkaUsers; everything else is counted.
 
+    A user of a version that older releases of Strimzi served is unread.
+
     Raises:
         ConfigError: a user that the User Operator or Kubernetes refuses, a duplicate one; with its file and line.
         OSError: a file cannot be read.
 
     """
-    places: dict[tuple[str, str, str], Node] = {}
+    places: dict[tuple[str, str, str], tuple[SourceFile, Node]] = {}
+    has_users = False
     for file in files:
         for resource in resources(file.documents):
-            if _is_user(resource):
+            has_users = has_users or _is_user(resource)
+            if _is_user(resource) and resource.api_version in _OLD_VERSIONS and not context.strict and len(files) > 1:
+                why = f"a KafkaUser of apiVersion {resource.api_version}: expected {' or '.join(_VERSIONS)}"
+                context.not_read(UnreadKind.RESOURCE, resource.node, why, name="KafkaUser")
+            elif _is_user(resource):
                 check_version(resource)
-                _check_first(resource, places, context)
-                yield from rules_of_user(resource)
+                _check_first(resource, file, places, context)
+                yield from rules_in_cluster(resource)
             elif resource.kind in _OTHERS:
                 raise resource.node.error(f"a {resource.kind} beside a KafkaUser: move it to a separate file")
             else:
                 judge_resource(resource, context)
-    if not places:  # files that were not claimed, but given with the format
+    if not has_users:  # files that were not claimed, but given with the format
         raise ConfigError(f"{', '.join(file.name for file in files)}: expected a KafkaUser of {_VERSIONS[0]}")
 
 
 def _is_user(resource: Resource) -> bool:
     return resource.kind == "KafkaUser" and (resource.api_version.startswith(_GROUP) or not resource.api_version)
-
-
-def _cluster(resource: Resource) -> str:
-    """Return the Kafka that a user is of, by its label; empty without one."""
-    labels = resource.node.required("metadata", resource.kind).get("labels")
-    label = None if labels is None else labels.get("strimzi.io/cluster")
-    return "" if label is None else label.raw
 
 
 def check_version(resource: Resource) -> None:
@@ -174,24 +177,36 @@ def check_version(resource: Resource) -> None:
         raise resource.node.error(f"KafkaUser of apiVersion {version[:60]}: expected {' or '.join(_VERSIONS)}")
 
 
-def _check_first(resource: Resource, places: dict[tuple[str, str, str], Node], context: ReadContext) -> None:
+def rules_in_cluster(user: Resource) -> Iterator[LocatedRule]:
+    """Yield the rules of a user, of the Kafka that its label names. Raises as rules_of_user."""
+    cluster = labelled_cluster(user)
+    for rule in rules_of_user(user):
+        yield rule if cluster is None else rule.of_cluster(cluster)
+
+
+def _check_first(
+    resource: Resource,
+    file: SourceFile,
+    places: dict[tuple[str, str, str], tuple[SourceFile, Node]],
+    context: ReadContext,
+) -> None:
     """Refuse a second resource of the name with another content: applied after the first, it replaces it.
 
     Not if it is in another directory, or of another Kafka: these are environments, each applied by itself.
     """
-    namespace, cluster = resource.namespace, _cluster(resource)
-    identity = ("" if namespace is None else namespace.text("metadata.namespace"), resource.kubernetes_name, cluster)
-    first = places.setdefault(identity, resource.node)
-    if cluster and resource.spec.get("authorization") is not None:
-        context.of_cluster("label strimzi.io/cluster", cluster)
+    namespace, cluster = resource.namespace, labelled_cluster(resource)
+    identity = (
+        "" if namespace is None else namespace.text("metadata.namespace"),
+        resource.kubernetes_name,
+        "" if cluster is None else cluster.name,
+    )
+    first_file, first = places.setdefault(identity, (file, resource.node))
     if first is resource.node or plain_value(first) == plain_value(resource.node):
         return
-    directories = [posixpath.dirname(each.file) for each in (first, resource.node)]
-    if directories[0] != directories[1]:
-        for each in directories:
-            context.of_cluster("directory", each)
-    else:
+    directories = {posixpath.dirname(each.path) for each in (first_file, file)}
+    if len(directories) == 1:
         raise resource.node.error(
             f"KafkaUser {resource.kubernetes_name[:60]} is in {first.file}:{first.line} already, and differs: one "
             "would replace the other in a cluster"
         )
+    context.twins |= directories

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, FileOrigin
+from aclog.authorizer.acl import AclOperation, FileOrigin, StatedCluster
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node, scalars
 from aclog.sources.formats.rule import ReadContext, Resource, SourceFile, compiled, folded_name, resources
-from aclog.sources.formats.unread import UnreadKind
+from aclog.sources.formats.unread import Located, UnreadKind
 
 if TYPE_CHECKING:
     from aclog.sources.formats.yaml_nodes import BrokenDocument
@@ -328,8 +328,15 @@ def judge_resource(resource: Resource, context: ReadContext) -> None:
     _count(resource, context)
 
 
-_TOPICS = {("kafka.strimzi.io", "KafkaTopic"): "topicName", ("cluster.redpanda.com", "Topic"): "overwriteTopicName"}
-"""The resources that declare topics, by group and kind, and the key of the name if it is not that of the resource."""
+_TOPICS = {
+    ("kafka.strimzi.io", "KafkaTopic"): "topicName",
+    ("cluster.redpanda.com", "Topic"): "overwriteTopicName",
+    ("kafka.jikkou.io", "KafkaTopic"): "",
+    ("v1", "Topic"): "",
+}
+"""The resources that declare topics, by group and kind, and the key of the name if it is not that of the resource; the
+last is ns4kafka's."""
+_TOPIC_KIND = re.compile(r"""\bkind["']?[ \t]*:[ \t]*["']?(?:Kafka)?Topic(?:List)?\b""")
 
 
 def _declare_topic(resource: Resource, context: ReadContext) -> None:
@@ -339,7 +346,22 @@ def _declare_topic(resource: Resource, context: ReadContext) -> None:
     spec, metadata = resource.node.get("spec"), resource.node.get("metadata")
     stated = None if spec is None else spec.get(key)
     name = stated or (None if metadata is None else metadata.get("name"))
-    context.declare_topic(name.value if name is not None and isinstance(name.value, str) else None)
+    text = name.value if name is not None and isinstance(name.value, str) else None
+    context.declare_topic(text, resource.node, labelled_cluster(resource))
+
+
+def declare_unknown_topics(text: str, place: Located, context: ReadContext) -> None:
+    """Report that topics of unknown names may be declared by a text that is not read, such as a template."""
+    if _TOPIC_KIND.search(text):
+        context.declare_topic(None, place)
+
+
+def labelled_cluster(resource: Resource) -> StatedCluster | None:
+    """Return the Kafka that a resource of Strimzi is of, by its label; None without one."""
+    metadata = resource.node.get("metadata")
+    labels = None if metadata is None else metadata.get("labels")
+    label = None if labels is None else labels.get("strimzi.io/cluster")
+    return StatedCluster(basis="label strimzi.io/cluster", name=label.raw) if label is not None and label.raw else None
 
 
 _CHANGES = ("namePrefix", "nameSuffix", "components", "postBuild", "patchesStrategicMerge", "patchesJson6902")
@@ -548,9 +570,8 @@ def judge_broken(file: SourceFile, context: ReadContext) -> None:
     """Count the documents of a file that are not YAML; report those that may hold rules as unread. Raises OSError."""
     for document in file.broken_documents:
         is_template = _TEMPLATE.search(document.text) is not None
-        if any(kind in document.text for _, kind in _TOPICS):
-            context.declare_topic(None)
         place = FileOrigin(file=file.name, line=document.error_line)
+        declare_unknown_topics(document.text, place, context)
         if file.base_name in KUSTOMIZATIONS:
             problem = f"{document.problem}, in a kustomization, which may change rules"
             context.not_read(UnreadKind.BROKEN, place, problem)

@@ -18,7 +18,7 @@ from typing import IO, BinaryIO, Final, NamedTuple, TypeAlias, cast
 from attrs import evolve, frozen
 
 from aclog.authorizer.audit import Reason
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, plural
 from aclog.usage.accesses.access_batch import (
     APACHE,
     BEGINNING,
@@ -39,6 +39,7 @@ from aclog.usage.accesses.events import (
     read_kafka_json,
     read_ocsf,
 )
+from aclog.usage.accesses.globs import unlistable
 from aclog.usage.accesses.layouts import Layout, Profile, stop_of
 from aclog.usage.accesses.lines import (
     DAMAGED,
@@ -401,8 +402,8 @@ def find_accesses(
     log = accesses_in(files, zone, form, profile, named=named)
     if files and not log.files:
         raise ConfigError(
-            f"{', '.join(paths)[:200]}: no accesses: none of {len(files):,} files has a message of Kafka's authorizer, "
-            "or accesses in JSON lines, Parquet or Avro"
+            f"{', '.join(paths)[:200]}: no accesses: none of {plural(len(files), 'file')} has a message of Kafka's "
+            "authorizer, or accesses in JSON lines, Parquet or Avro"
         )
     read = {file.path for file in log.files}
     return evolve(
@@ -756,7 +757,11 @@ def listed(pattern: str, on_error: OnError) -> list[Path]:
     path = Path(pattern)
     if path.is_file():
         return [path]
-    places = [path] if path.is_dir() else [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]  # noqa: PTH207 - absolute or not
+    if path.is_dir():
+        return _below(path, on_error)
+    for error in unlistable(pattern):
+        on_error(error)
+    places = [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]  # noqa: PTH207 - absolute or not
     return [file for place in places for file in (_below(place, on_error) if place.is_dir() else [place])]
 
 

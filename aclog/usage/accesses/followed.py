@@ -100,6 +100,8 @@ class FollowedLog:
     """Why a file is not read, by its path: until it is changed."""
     _states: dict[Inode, _State] = field(factory=dict, init=False)
     _pending: dict[Inode, _State] = field(factory=dict, init=False)
+    _heads: dict[Inode, bytes] = field(factory=dict, init=False)
+    """The beginnings of the files that this look has opened."""
 
     @property
     def logs(self) -> int:
@@ -122,7 +124,8 @@ class FollowedLog:
         self._states = {inode: state for inode, state in self._states.items() if inode in entries}
         self._pending = {}
         changes = {inode: each for inode, each in entries.items() if not self._is_unchanged(inode, each)}
-        heads = {inode: content_head(each.file) for inode, each in changes.items()}
+        self._heads = {}
+        heads = {inode: self._head(inode, each.file) for inode, each in changes.items()}
         others = {inode: state.head for inode, state in self._states.items() if inode not in changes}
         every = heads | others
         beside = set[Inode]()
@@ -189,6 +192,11 @@ class FollowedLog:
         state = self._states.get(inode)
         return state is not None and state.signature == entry.signature
 
+    def _head(self, inode: Inode, file: PinnedFile) -> bytes:
+        if inode not in self._heads:
+            self._heads[inode] = content_head(file)
+        return self._heads[inode]
+
     def _same_beginning(self, inode: Inode, file: PinnedFile) -> _State | None:
         """Return the state of a file that has only grown since; None if that is not sure."""
         state = self._states.get(inode)
@@ -196,7 +204,7 @@ class FollowedLog:
             return None
         if not state.is_log:
             is_plain = len(state.head) and state.length >= BEGINNING and file.packing is None
-            return state if is_plain and content_head(file) == state.head else None
+            return state if is_plain and self._head(inode, file) == state.head else None
         if state.part is None or not state.is_alone:
             return None
         with file.open() as opened:
@@ -225,7 +233,7 @@ class FollowedLog:
         self._pending[inode] = evolve(
             state,
             signature=entry.signature,
-            head=content_head(file),
+            head=self._head(inode, file),
             part=text,
             length=end,
             digest=digest,
@@ -271,7 +279,7 @@ class FollowedLog:
             else:
                 self._pending[inode] = _State(
                     signature=entry.signature,
-                    head=content_head(entry.file),
+                    head=self._head(inode, entry.file),
                     is_log=False,
                     length=0 if entry.file.path in self.troubles else entry.file.size,
                 )

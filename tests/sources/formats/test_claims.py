@@ -40,3 +40,36 @@ def test_a_file_without_anything_of_the_given_format_is_no_empty_state(
 @pytest.mark.parametrize(("name", "text"), OTHERS)
 def test_files_of_other_programs_are_claimed_by_none(tmp_path: Path, name: str, text: str) -> None:
     assert _claimed_by(tmp_path, name, text) == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"attributes":{"title":"t"},"id":"e68f3f60-7762"}\n{"id":2}\n',
+        '{"a":1}\n',
+        "{}\n",
+        '\n{"type":"index-pattern"}',
+    ],
+)
+def test_json_lines_of_other_programs_stop_nothing(tmp_path: Path, text: str) -> None:
+    assert _claimed_by(tmp_path, "export.ndjson", text) == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"resourceType":"TOPIC"}\n',
+        '{"principal":"User:a"}\n',
+        '{"id":1}\n{"resourceType":"TOPIC","permissionType":"ALLOW"}\n',
+        "no json\n",
+        "[1]\n",
+        "",
+    ],
+)
+def test_json_lines_that_may_be_meant_as_rules_are_never_left_out(tmp_path: Path, text: str) -> None:
+    assert _claimed_by(tmp_path, "rules.jsonl", text) == {AclsFormat.JSONL}
+
+
+def test_values_of_helm_with_lists_of_operations_are_not_those_of_ksm(tmp_path: Path) -> None:
+    values = "nameOverride: ''\nimage: {tag: a}\nauth: {sasl: {topics: []}}\nrbac: {app: {topics: [read]}}\n"
+    assert _claimed_by(tmp_path, "values.yaml", values) == set()

@@ -147,10 +147,26 @@ def test_a_template_is_unread_and_alone_it_is_refused(tmp_path: Path) -> None:
     assert refused(tmp_path / "x.yaml").startswith(f"{tmp_path}/x.yaml:8: a template: render it first")
 
 
-def test_resources_of_two_clusters_are_not_put_together(tmp_path: Path) -> None:
+def test_a_plan_of_resources_of_two_clusters_is_refused(tmp_path: Path) -> None:
     of = _ONE.replace("metadata: {", "metadata: {annotations: {jikkou.io/provider: %s}, ")
-    write_files(tmp_path, {"a.yaml": of % "east", "b.yaml": (of % "west").replace("User:a", "User:b")})
-    assert "b.yaml:3: jikkou.io/provider is 'west', and 'east' in" in refused(tmp_path)
+    write_files(tmp_path, {"a.yaml": of % "east", "b.yaml": of % "west"})
+    several = "these are 2 clusters by annotation jikkou.io/provider: east, west: give the files of one"
+    assert refused(tmp_path, strict=True) == f"{tmp_path}: {several}"
+    assert read_rules(tmp_path).rules
+
+
+def test_roles_are_those_of_the_same_provider(tmp_path: Path) -> None:
+    resource = "resource: {type: topic, pattern: %s, patternType: LITERAL}"
+    acl = f"acls: [{{{resource}, type: ALLOW, operations: [READ], host: '*'}}]"
+    head = "---\napiVersion: kafka.jikkou.io/v1beta2\nkind: %s\n"
+    at = "metadata: {name: %s, annotations: {jikkou.io/provider: %s}}\n"
+    role, user = head % "KafkaPrincipalRole", head % "KafkaPrincipalAuthorization"
+    roles = [role + at % ("r", each) + f"spec: {{{acl % each}}}\n" for each in ("east", "west")]
+    roles += [f"{role}metadata: {{name: s}}\nspec: {{{acl % 'all'}}}\n"]
+    users = [user + at % (f'"User:{each}"', each) + "spec: {roles: [r, s], acls: []}\n" for each in ("east", "west")]
+    rules = read_rules(write_files(tmp_path, {"a.yaml": "".join((*roles, *users))})).rules
+    expected = [f"ALLOW READ TOPIC {topic} to User:{each}" for each in ("east", "west") for topic in (each, "all")]
+    assert sorted(rules) == sorted(expected)
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,6 @@ _ENTRY = _entry("TOPIC", "READ", "team")
         (_ENTRY.replace("  resource: abc.\n", ""), "14: the spec of an AccessControlEntry has no resource"),
         (_ENTRY + "  host: h\n", "20: the spec of an AccessControlEntry has an unknown key 'host'"),
         (_namespace("team", "v"), "10: Namespace team is in "),
-        (_namespace("x", "v").replace("local", "far"), "10: Namespace x is of the cluster 'far', that of "),
         (_namespace("x", "''"), "16: kafkaUser is empty"),
         (_namespace("x", "").replace("kafkaUser: ", "kafkaUsers: u"), "15: the spec of a Namespace has no kafkaUser"),
         (_namespace("x", "u", "  transactionsEnabled: maybe\n"), "17: transactionsEnabled is 'maybe': expected true"),

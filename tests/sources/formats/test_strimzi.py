@@ -312,3 +312,18 @@ def test_a_text_needs_no_quotes(tmp_path: Path, scalar: str) -> None:
     text = KUBERNETES.replace("NAME", "a").replace("TOPIC", scalar).replace("HOST", "10.0.0.1")
     found = read_rules(write_files(tmp_path, {"user.yaml": text}))
     assert set(found.rules) == {f"ALLOW READ TOPIC {scalar} to User:a from 10.0.0.1"}
+
+
+def test_users_of_old_versions_beside_others_are_unread(tmp_path: Path) -> None:
+    user = "apiVersion: kafka.strimzi.io/%s\nkind: KafkaUser\nmetadata: {name: %s}\n"
+    user += "spec: {authorization: {type: simple, acls: []}}\n"
+    new = user.replace("acls: []", "acls: [{resource: {type: topic, name: t}, operations: [Read]}]") % ("v1", "new")
+    write_files(tmp_path, {"a.yaml": new, "b.yaml": user % ("v1beta1", "old"), "c.yaml": user % ("v1alpha1", "older")})
+    found = read_rules(tmp_path)
+    assert list(found.rules) == ["ALLOW READ TOPIC t to User:new"]
+    assert [(Path(each.file).name, each.label) for each in found.unread] == [
+        ("b.yaml", "resource:KafkaUser"),
+        ("c.yaml", "resource:KafkaUser"),
+    ]
+    assert "apiVersion kafka.strimzi.io/v1beta1: expected" in refused(tmp_path / "b.yaml")
+    assert "apiVersion kafka.strimzi.io/v1beta1: expected" in refused(tmp_path, strict=True)

@@ -310,7 +310,7 @@ ACCIDENTS = (
     PullRequest(
         name="everyone in tfvars",
         edits=(_edit("payments/terraform.tfvars", "payments-api", "*"),),
-        expected=("everyone except User:audit, User:payments-api gains READ, DESCRIBE on topics payments.*",),
+        expected=("everyone except User:payments-api gains READ, DESCRIBE on topics payments.*",),
     ),
     PullRequest(
         name="all in a user",

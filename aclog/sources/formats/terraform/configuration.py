@@ -18,11 +18,13 @@ from aclog.authorizer.acl import (
     PatternType,
     ResourceType,
     StandardAcl,
+    StatedCluster,
 )
 from aclog.authorizer.control import malformed
 from aclog.authorizer.symbols import is_symbol, principal_symbol
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile
+from aclog.sources.formats.terraform.clusters import Providers
 from aclog.sources.formats.terraform.collection_functions import Function
 from aclog.sources.formats.terraform.evaluation import Budget, NoNames, Progress, Scope, evaluate
 from aclog.sources.formats.terraform.file_functions import FUNCTIONS, ModuleFiles, file_functions
@@ -271,18 +273,44 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
     roots = [root_module(modules, each) for each in modules.roots(directories) if each not in staged]
     roots += [root_module(modules, each.target, each) for each in stacks]
     manifests = ManifestReader(context=context)
-    for root in roots:
-        for rule in _rules(root, alone, "", (), manifests):
-            context.of_cluster("root module", context.tree.display(root.source.directory))
-            yield rule
+    yield from _rules_of_roots(roots, alone, manifests, context)
     report_unread_files(roots, context)
     declared = {name for root in roots for name in root.source.variables}
     for name in context.inputs.values:
         if roots and name not in declared:
             context.notes.append(f"--var {name}: no root module declares it, so it has no effect")
     for root in roots:  # last: which variables decide a rule has been reported
-        _declare_topics(root, context)
+        _declare_topics(root, Providers(root=root))
     _count_others(modules, context)
+
+
+def _rules_of_roots(
+    roots: Sequence[Module], alone: str | None, manifests: ManifestReader, context: ReadContext
+) -> Iterator[LocatedRule]:
+    """Yield the rules of root modules; one with an error is unread if others have rules, and the tree is no plan's.
+
+    Raises:
+        ConfigError: the first error, if no other root module has rules, or `context` is strict.
+
+    """
+    errors, has_rules = dict[str, ConfigError](), False
+    for root in roots:
+        directory = root.source.directory
+        try:
+            rules = list(_rules(root, alone, "", (), manifests, Providers(root=root)))
+        except ConfigError as error:
+            if context.strict or alone is not None:
+                raise
+            errors[directory] = error
+            continue
+        has_rules = has_rules or bool(rules)
+        yield from rules
+    for directory, problem in errors.items():
+        if not has_rules:
+            raise problem
+        place = FileOrigin(file=context.tree.display(directory), line=1)
+        why = f"a root module has an error: {problem}"
+        context.not_read(UnreadKind.BROKEN, place, why, name="root-module")
 
 
 _TOPICS: Mapping[str, str] = MappingProxyType(
@@ -297,31 +325,34 @@ _TOPICS: Mapping[str, str] = MappingProxyType(
 """The attributes with the names of topics, by the kinds of resources that declare them."""
 
 
-def _declare_topics(module: Module, context: ReadContext) -> None:
+def _declare_topics(module: Module, providers: Providers) -> None:
     """Report the topics that a module and the modules in it declare; one that cannot be evaluated as unknown."""
+    context = module.modules.context
     for (kind, _), block in module.source.resources.items():
         if kind in _TOPICS:
-            for name in _topic_names(module, block, _TOPICS[kind]):
-                context.declare_topic(name)
-    try:
-        for child in module.children():
-            _declare_topics(child, context)
-    except ConfigError:
-        context.declare_topic(None)
+            for name, cluster in _topic_names(module, block, providers):
+                context.declare_topic(name, block, cluster)
+    for block in module.source.calls.values():
+        try:
+            for key in module.instances(block).by_key():
+                _declare_topics(module.child(block, key), providers.of_call(block))
+        except ConfigError:
+            context.declare_topic(None, block, providers.of_root())
 
 
-def _topic_names(module: Module, block: Block, name: str) -> Iterator[str | None]:
-    attribute = block.body.attributes.get(name)
+def _topic_names(module: Module, block: Block, providers: Providers) -> Iterator[tuple[str | None, StatedCluster]]:
+    attribute = block.body.attributes.get(_TOPICS[block.labels[0]])
     if attribute is None:
-        yield None
+        yield None, providers.of_root()
         return
     try:
         for local in module.instances(block).by_key().values():
             value = evaluate(attribute.value, module.scope(attribute.file, local))
             is_text = value.unknown is None and not value.is_null and not value.sensitive
-            yield convert(value, STRING).text if is_text else value.symbol or None
+            name = convert(value, STRING).text if is_text else value.symbol or None
+            yield name, providers.cluster(module, block, local)
     except (ConfigError, EvaluationError, TooLargeError, ValueFault):
-        yield None
+        yield None, providers.of_root()
 
 
 _CALL = re.compile(r'(?m)^\s*"?module"?\s*[":{]')
@@ -356,11 +387,16 @@ def _without_broken(modules: Modules, directories: Collection[str], files: Seque
 
 
 def _rules(
-    module: Module, only_file: str | None, above: str, calls: tuple[ModuleCall, ...], manifests: ManifestReader
+    module: Module,
+    only_file: str | None,
+    above: str,
+    calls: tuple[ModuleCall, ...],
+    manifests: ManifestReader,
+    providers: Providers,
 ) -> Iterator[LocatedRule]:
     """Yield the rules of a module; `above` is its own address with a dot behind it, empty for the root.
 
-    `calls`: those that lead to the module.
+    `calls`: those that lead to the module. `providers`: those that it has.
     """
     for (kind, name), block in module.source.resources.items():
         if only_file not in (None, block.file):
@@ -368,11 +404,13 @@ def _rules(
         if kind in SCHEMAS:
             for key, local in module.instances(block).by_key().items():
                 address = f"{above}{kind}.{name}{_index(key)}"
-                origin = FileOrigin(file=block.file, line=block.line, address=address, calls=calls)
-                yield LocatedRule(acl=_acl(module, block, SCHEMAS[kind], local), origin=origin)
+                acl, cluster = _acl(module, block, SCHEMAS[kind], local), providers.cluster(module, block, local)
+                origin = FileOrigin(file=block.file, line=block.line, address=address, calls=calls, cluster=cluster)
+                yield LocatedRule(acl=acl, origin=origin)
         elif kind in HOLDERS:
             for rule in _in_manifests(module, block, f"{above}{kind}.{name}", manifests):
-                yield evolve(rule, origin=evolve(rule.origin, calls=calls))
+                cluster = rule.origin.cluster or providers.of_root()
+                yield evolve(rule, origin=evolve(rule.origin, calls=calls, cluster=cluster))
     for name, block in module.source.calls.items():
         if only_file in (None, block.file):
             missing, context = module.missing(block), module.modules.context
@@ -384,7 +422,8 @@ def _rules(
             for key in module.instances(block).by_key():
                 part = f"module.{name}{_index(key)}"
                 call = ModuleCall(file=block.file, line=block.line, name=part)
-                yield from _rules(module.child(block, key), None, f"{above}{part}.", (*calls, call), manifests)
+                inner = providers.of_call(block)
+                yield from _rules(module.child(block, key), None, f"{above}{part}.", (*calls, call), manifests, inner)
 
 
 def _without_place(error: ConfigError) -> str:
@@ -533,6 +572,7 @@ def _show_output(file: SourceFile, top: LocatedObject, context: ReadContext) -> 
             elif resource.get("type") in SCHEMAS:
                 yield _rule(file, resource, resource.get("values"), address, unknowns.get(address))
             else:
+                _declare_topic(file, resource, resource.get("values"), unknowns.get(address), context)
                 judge_object(str(resource.get("type")), file.name, resource, resource.get("values"), context)
         pending.extend(reversed(_objects(file, module, "child_modules")))
 
@@ -555,6 +595,8 @@ def _state(file: SourceFile, top: LocatedObject, context: ReadContext) -> Iterat
             context.ignore(str(kind))
             continue
         if kind not in SCHEMAS:
+            for instance in _objects(file, resource, "instances") if kind in _TOPICS else ():
+                _declare_topic(file, resource, instance.get("attributes"), None, context)
             judge_object(str(kind), file.name, resource, resource.get("instances"), context)
             continue
         name = ".".join(str(resource[key]) for key in ("module", "type", "name") if key in resource)
@@ -567,6 +609,24 @@ def _state(file: SourceFile, top: LocatedObject, context: ReadContext) -> Iterat
             address = name if index is None else f"{name}[{json.dumps(index, ensure_ascii=False)}]"
             typed = LocatedObject([*instance.items(), ("type", kind)], instance.line, [])
             yield _rule(file, typed, instance.get("attributes"), address, None)
+
+
+def _declare_topic(
+    file: SourceFile, resource: LocatedObject, values: object, unknown: object, context: ReadContext
+) -> None:
+    """Report the topic of a resource that declares one; its name is unknown if it is known after apply only."""
+    key = _TOPICS.get(str(resource.get("type")))
+    if key is not None:
+        name = values.get(key) if isinstance(values, LocatedObject) else None
+        is_text = isinstance(name, str) and not isinstance(name, Digits)
+        is_unknown = isinstance(unknown, LocatedObject) and unknown.get(key) is True
+        place = FileOrigin(file=file.name, line=resource.line)
+        context.declare_topic(str(name) if is_text and not is_unknown else None, place, _of_file(file))
+
+
+def _of_file(file: SourceFile) -> StatedCluster:
+    """Return the cluster of a plan or a state, which is of one root module."""
+    return StatedCluster(basis="plan or state of Terraform", name=file.path)
 
 
 def _objects(file: SourceFile, owner: LocatedObject, key: str) -> list[LocatedObject]:
@@ -590,7 +650,7 @@ def _rule(file: SourceFile, resource: LocatedObject, values: object, address: st
     def _error(name: str, what: str) -> ConfigError:
         return file.error(values.line_of(name) if name in values else resource.line, f"{address}: {what}")
 
-    origin = FileOrigin(file=file.name, line=resource.line, address=address)
+    origin = FileOrigin(file=file.name, line=resource.line, address=address, cluster=_of_file(file))
     return LocatedRule(acl=schema.rule(texts, (), _error), origin=origin)
 
 

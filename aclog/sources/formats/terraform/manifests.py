@@ -12,7 +12,7 @@ from aclog.sources.formats import redpanda, strimzi
 from aclog.sources.formats.nodes import Node, plain_value
 from aclog.sources.formats.rule import LocatedRule, ReadContext, Resource, resources
 from aclog.sources.formats.terraform.evaluation import evaluate
-from aclog.sources.formats.terraform.hcl import Block
+from aclog.sources.formats.terraform.hcl import Block, Call
 from aclog.sources.formats.terraform.module import Module
 from aclog.sources.formats.terraform.others import HOLDERS, judge_block
 from aclog.sources.formats.terraform.values import STRING, Value, ValueFault, convert, number_text
@@ -49,15 +49,18 @@ class ManifestReader:
                 continue
             origin = FileOrigin(file=block.file, line=block.line, address=address)
             for rule in read(resource, self.context):
-                yield evolve(rule, origin=origin)
+                yield evolve(rule, origin=evolve(origin, cluster=rule.origin.cluster))
 
     def _documents(self, module: Module, block: Block, local: Mapping[str, Value]) -> list[Node] | None:
         """Return the resources; None if they cannot be evaluated."""
         attribute = block.body.attributes.get(HOLDERS[block.labels[0]])
         if attribute is None:
             return None
+        expression = attribute.value
+        if isinstance(expression, Call) and expression.name == "yamlencode" and len(expression.arguments) == 1:
+            (expression,) = expression.arguments  # its text holds that value, and no other one
         try:
-            value = evaluate(attribute.value, module.scope(attribute.file, local))
+            value = evaluate(expression, module.scope(attribute.file, local))
             if value.unknown is not None or value.is_null:
                 return None
             if value.type != STRING:
@@ -83,7 +86,7 @@ class ManifestReader:
 
 def _rules_of_user(user: Resource, context: ReadContext) -> Iterator[LocatedRule]:  # noqa: ARG001
     strimzi.check_version(user)
-    yield from strimzi.rules_of_user(user)
+    yield from strimzi.rules_in_cluster(user)
 
 
 _READERS = {

@@ -3,7 +3,7 @@
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from types import MappingProxyType
@@ -203,6 +203,8 @@ class ModuleSource:
     calls: Mapping[str, Block] = field(factory=dict)
     resources: Mapping[Address, Block] = field(factory=dict)
     data: Mapping[Address, Block] = field(factory=dict)
+    providers: Mapping[tuple[str, str], Block] = field(factory=dict)
+    """By name and alias; an empty alias is the default of the module."""
 
 
 _LABELS = {"variable": 1, "output": 1, "module": 1, "resource": 2, "data": 2, "ephemeral": 2}
@@ -239,7 +241,7 @@ def is_override(name: str) -> bool:
     return stem == "override" or stem.endswith("_override")
 
 
-def merge_files(directory: str, files: Iterable[Body], overrides: Iterable[Body]) -> ModuleSource:
+def merge_files(directory: str, files: Sequence[Body], overrides: Sequence[Body]) -> ModuleSource:
     """Return the module of some files, with the blocks of overrides merged into the originals.
 
     Raises:
@@ -274,7 +276,19 @@ def merge_files(directory: str, files: Iterable[Body], overrides: Iterable[Body]
         calls={name: block for (name,), block in by_type["module"].items()},
         resources={(key[0], key[1]): block for key, block in by_type["resource"].items()},
         data={(key[0], key[1]): block for key, block in by_type["data"].items()},
+        providers={
+            (block.labels[0], _alias(block)): block
+            for body in (*files, *overrides)
+            for block in body.blocks
+            if block.type == "provider" and len(block.labels) == 1
+        },
     )
+
+
+def _alias(provider: Block) -> str:
+    expression = attribute_value(provider, "alias")
+    is_text = isinstance(expression, Literal) and isinstance(expression.value.payload, str)
+    return str(expression.value.payload) if isinstance(expression, Literal) and is_text else ""
 
 
 def _check_top(body: Body) -> None:
@@ -845,12 +859,6 @@ class Module:
         except ConfigError:
             pass  # which its evaluation raises
         return None
-
-    def children(self) -> Iterator["Module"]:
-        """Yield every instance of every module that it calls. Raises ConfigError: how many there are is unknown."""
-        for block in self.source.calls.values():
-            for key in self.instances(block).by_key():
-                yield self.child(block, key)
 
     def child(self, block: Block, key: Key) -> "Module":
         """Return an instance of a module that it calls.

@@ -36,6 +36,14 @@ def body(name: str = '"app"', kind: str = "kubectl_manifest") -> str:
     return f'resource "{kind}" "u" {{\n  yaml_body = <<-EOF\n{indented}  EOF\n}}\n'
 
 
+_EACH = """locals {
+  y = [%s]
+}
+resource "kubectl_manifest" "u" {
+  for_each  = { for u in local.y : u.kind => u }
+  yaml_body = yamlencode(each.value)
+}
+"""
 ALL = "ALLOW ALL TOPIC * to User:app"
 
 
@@ -53,6 +61,10 @@ ALL = "ALLOW ALL TOPIC * to User:app"
         f'locals {{\n  y = jsonencode({OBJECT})\n}}\nresource "kubectl_manifest" "u" {{ yaml_body = local.y }}\n',
         f'resource "k8s_manifest" "u" {{\n  content = jsonencode({OBJECT})\n}}\n',
         'module "m" { source = "./m" }\n',
+        f'resource "kubectl_manifest" "u" {{\n  yaml_body = yamlencode({OBJECT})\n}}\n',
+        f'locals {{\n  y = {OBJECT}\n}}\nresource "kubectl_manifest" "u" {{ yaml_body = yamlencode(local.y) }}\n',
+        _EACH % OBJECT,
+        f'resource "kubectl_manifest" "u" {{\n  yaml_body = yamlencode(merge({OBJECT}, {{}}))\n}}\n',
     ],
 )
 def test_a_user_in_a_manifest(tmp_path: Path, text: str) -> None:
@@ -92,7 +104,7 @@ def test_other_resources_are_counted_and_unknown_ones_unread(tmp_path: Path) -> 
     found = read_rules(write_files(tmp_path, {"main.tf": service + manifest()}))
     assert found.ignored == {"Service": 1}
     dark = 'data "http" "x" {}\nresource "kubectl_manifest" "u" { yaml_body = data.http.x.body }\n'
-    for text in (dark, f'resource "kubectl_manifest" "u" {{\n  yaml_body = yamlencode({OBJECT})\n}}\n'):
+    for text in (dark, f'resource "kubectl_manifest" "u" {{\n  yaml_body = format("%s", yamlencode({OBJECT}))\n}}\n'):
         directory = write_files(tmp_path / "dark", {"main.tf": text + manifest()})
         tree = read_tree(ReadContext(tree=DirectoryTree(str(directory))), AclsFormat.AUTO)
         assert [each.label for each in tree.unread] == ["terraform:kubectl_manifest"]
@@ -203,3 +215,22 @@ def test_acls_of_further_providers(tmp_path: Path, kind: str, changed: dict[str,
 )
 def test_what_further_providers_refuse(tmp_path: Path, kind: str, changed: dict[str, str], what: str) -> None:
     assert what in refused(write_files(tmp_path, {"main.tf": acl(kind, **changed)}))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "yamlencode(var.x)",
+        'yamlencode({ kind = "KafkaUser", spec = data.http.x.body })',
+        'join("", [yamlencode({ a = 1 }), var.x])',
+        "data.http.x.body",
+        'file("missing.yaml")',
+        "var.x",
+    ],
+)
+def test_a_manifest_that_is_not_known_is_unread(tmp_path: Path, value: str) -> None:
+    data = 'data "http" "x" { url = "https://example.com" }\n'
+    text = f'variable "x" {{}}\n{data}resource "kubectl_manifest" "u" {{\n  yaml_body = {value}\n}}\n'
+    found = read_rules(write_files(tmp_path, {"main.tf": text}))
+    assert not found.rules
+    assert [each.label for each in found.unread] in (["terraform:kubectl_manifest"], ["resource:KafkaUser"])
