@@ -163,7 +163,7 @@ def _command(console: Console, lookout: Lookout, kind: Kind) -> str | None:
     words = lookout.commands.get(kind)
     if words is None:
         return None
-    decides = words[0] in ("lint", "usage", "test")
+    decides = words[0] in ("lint", "test") or words[:2] == ("accesses", "usage")
     return console.command.of(*words, settings=decides)
 
 
