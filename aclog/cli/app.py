@@ -16,6 +16,7 @@ from click.exceptions import Exit, NoSuchCommand
 
 from aclog.cli.listing import ACCESSES, FORMER, PANELS, Line
 from aclog.cli.options import (
+    COLORS,
     HELP_ALL,
     CommandOption,
     ContextName,
@@ -128,8 +129,8 @@ aclog: who may do what in Apache Kafka, since when, and why. SOURCE: a log direc
   aclog --help, aclog COMMAND --help                       all commands; the flags of one, with examples"""
 
 _EPILOG = (
-    "`aclog --help-all` describes every command. Exit codes: 0 success, ALLOWED, same or proved; 1 DENIED, "
-    "different, refuted or damage found; 2 bad input (one line on stderr names the problem and its location)."
+    "`aclog --help-all` has all commands. Exit codes: 0 success, ALLOWED, same or proved; 1 DENIED, different, refuted "
+    "or damage found; 2 bad input."
 )
 
 
@@ -143,6 +144,19 @@ def _print_version(value: bool) -> None:
         raise Exit
 
 
+def _color_word(text: str) -> str:
+    if text not in COLORS:
+        raise click.BadParameter(f"{text!r} is not one of {', '.join(map(repr, COLORS))}.")
+    return text
+
+
+def _use_color(when: str) -> str:
+    from aclog.terminal.output import use_color
+
+    use_color(when)
+    return when
+
+
 def _root(
     _version: Annotated[
         bool,
@@ -153,6 +167,19 @@ def _root(
     no_pager: Annotated[
         bool, Option("--no-pager", metavar="", help="Show long output without a pager ([cyan]ACLOG_PAGER[/]).")
     ] = False,
+    _color: Annotated[
+        str,
+        Option(
+            "--color",
+            metavar="WHEN",
+            parser=_color_word,
+            autocompletion=lambda incomplete: [each for each in COLORS if each.startswith(incomplete)],
+            callback=_use_color,
+            is_eager=True,
+            show_default=False,
+            help="Colors: always, never, or auto: on a terminal only.",
+        ),
+    ] = "auto",
     context: ContextName = None,
 ) -> None:
     """Take the options before a sub-command."""

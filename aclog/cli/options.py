@@ -437,6 +437,27 @@ _HELP_ALL = click.Option(
 """Of every command; the text of `--help` names it."""
 
 
+def _choose_color(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Use a value of `--color`."""
+    del ctx, param
+    if value is not None:
+        from aclog.terminal.output import use_color
+
+        use_color(value)
+
+
+COLORS = ("auto", "always", "never")
+_COLOR = click.Option(
+    ["color_", "--color"],
+    type=click.Choice(COLORS),
+    expose_value=False,
+    is_eager=True,
+    hidden=True,
+    callback=_choose_color,
+)
+"""Of every command after its name; `aclog` itself has it with a help."""
+
+
 class _Shown(click.Command):
     """A command with the help of aclog.cli.panels."""
 
@@ -456,7 +477,8 @@ class _Shown(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """See click.Command.get_params."""
-        return [*super().get_params(ctx), _HELP_ALL]
+        own = super().get_params(ctx)
+        return [*own, _HELP_ALL, *(() if any("--color" in each.opts for each in own) else (_COLOR,))]
 
     def make_parser(self, ctx: click.Context) -> _OptionParser:
         """Return what parses the command line."""

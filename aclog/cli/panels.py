@@ -18,7 +18,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from aclog.cli.listing import MORE
-from aclog.terminal.output import emit
+from aclog.terminal.output import color_choice, emit
 
 _THEME = Theme({
     "option": "bold cyan", "switch": "bold green", "negative_option": "bold magenta", "negative_switch": "bold red",
@@ -69,10 +69,15 @@ def print_help(command: click.Command, context: click.Context, *, is_complete: b
     It begins with usage, examples and the flags of the request. Groups of flags that have no room are listed by name,
     unless the page `is_complete`.
     """
-    forced = any(map(environ.get, ("GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS")))
+    chosen = color_choice()
+    forced = chosen == "always" or any(map(environ.get, ("GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS")))
     width = environ.get("TERMINAL_WIDTH")
     console = Console(
-        theme=_THEME, highlighter=_OPTIONS, force_terminal=True if forced else None, width=int(width) if width else None
+        theme=_THEME,
+        highlighter=_OPTIONS,
+        force_terminal=True if forced else None,
+        color_system=None if chosen == "never" else "auto",
+        width=int(width) if width else None,
     )
     if is_complete:
         _print_complete(command, context, console)

@@ -554,6 +554,7 @@ def test_tokens_of_principals_with_such_names(monkeypatch, capsys):
     print_described(broker, [f"User:{NAME}"], Output(form=OutputFormat.KAFKA))
     assert capsys.readouterr().out.count(NAME) == 4  # in a pipe, as Kafka's tool
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
     for form in (OutputFormat.KAFKA, *ROW_FORMATS):
         print_described(broker, [f"User:{NAME}"], Output(form=form))
     assert [line for line in capsys.readouterr().out.split("\n") if not line.isprintable()] == []
