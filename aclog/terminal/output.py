@@ -79,14 +79,14 @@ def has_colors(stream: Any = None) -> bool:
     return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def styled(text: str, **style: Any) -> str:
-    """Return a text with a style of click.style where stdout has colors."""
-    return click.style(text, **style) if has_colors() else text
+def styled(text: str, *, stream: Any = None, **style: Any) -> str:
+    """Return a text with a style of click.style where a stream, by default stdout, has colors."""
+    return click.style(text, **style) if has_colors(stream) else text
 
 
-def colored(line: str) -> str:
-    """Return a line, whose control characters are escaped, with colors where stdout has them."""
-    return _painted(line) if has_colors() else line
+def colored(line: str, stream: Any = None) -> str:
+    """Return a line, whose control characters are escaped, with colors where a stream, by default stdout, has them."""
+    return _painted(line) if has_colors(stream) else line
 
 
 def cell_painter() -> Callable[[str, str, bool], str] | None:
