@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
 import click
 from click.exceptions import Exit, NoSuchCommand
 
+from aclog.cli.listing import ACCESSES, FORMER, PANELS, Line
 from aclog.cli.options import (
+    COLORS,
+    HELP_ALL,
     CommandOption,
     ContextName,
     Group,
@@ -46,10 +49,11 @@ BAD_INPUT = 2
 class LazyCommand(click.Command):
     """A placeholder in a group for a command that is not imported yet: enough for `--help` and completion."""
 
-    def __init__(self, name: str, line: str) -> None:
-        """Make the placeholder of the command of this name, whose help begins with this line."""
-        super().__init__(name, help=line)
-        self._name = name
+    def __init__(self, name: str, line: Line, *, module: str = "", panel: str = "") -> None:
+        """Make the placeholder of a command; `module`: its file in aclog/cli, by default of its name."""
+        super().__init__(name, help=line.help)
+        self.brief, self.rich_help_panel = line.brief, panel
+        self._name = module or name
 
     def load(self) -> click.Command:
         """Import the command's module, and return the command, or the group of commands."""
@@ -66,6 +70,15 @@ class LazyGroup(Group):
     name, it is the command, a group itself.
     """
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the name of the command that is called, the command itself, and the words after it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command.load() if isinstance(command, LazyCommand) else command, rest
+
+
+class _Root(LazyGroup):
+    """The `aclog` command. It also takes former names of commands, which no list has."""
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See click.Command.parse_args. Without arguments print the first steps, and end as for bad input."""
         if not args and not ctx.resilient_parsing:
@@ -73,18 +86,24 @@ class LazyGroup(Group):
             ctx.exit(BAD_INPUT)
         return super().parse_args(ctx, args)
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a name, or of a former name; None without one."""
+        if cmd_name in FORMER:
+            name = FORMER[cmd_name][-1]
+            return LazyCommand(name, Line(ACCESSES[name][1]), module=cmd_name)
+        return super().get_command(ctx, cmd_name)
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the name of the command that is called, the command itself, and the words after it."""
         if args == ["version"]:
             _print_version(value=True)
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, command.load() if isinstance(command, LazyCommand) else command, rest
+        return super().resolve_command(ctx, args)
 
 
 # The `aclog` command, assembled from its sub-commands.
 
 
-_HELP = """Apache Kafka's access control, read from its metadata log: who may do what, since when, and why.
+_HELP = """Apache Kafka's access control: who may do what, since when, and why.
 
 aclog replays a [bold]__cluster_metadata[/] log (or a checkpoint, or ACLs as JSON
 lines) and decides as Kafka 4.3.1's StandardAuthorizer does. Commands that
@@ -92,14 +111,10 @@ read never change what they read.
 
 [bold]Examples[/] (DIR: a copy of __cluster_metadata-0, or a log that aclog wrote)
 
-  aclog log dump DIR
-  aclog acls list --log DIR --topic orders --resource-pattern-type match
-  aclog authorize --log DIR --principal User:bob --operation WRITE --topic pay
-  aclog why bob pay --operation WRITE --log DIR
-  aclog acls list --log DIR --as-of 2026-11-20T10:00:00Z
-  aclog diff --log DIR --to-as-of 2026-11-20T10:00:00Z
-  aclog who-can --log DIR --operation READ --topic orders
-  aclog shell --log DIR tree /acl
+  aclog why bob pay --operation WRITE DIR
+  aclog who-can DIR --operation READ --topic orders
+  aclog acls list kafka1:9092 --topic orders
+  aclog diff DIR --to-as-of 2026-11-20T10:00:00Z
   aclog -c prod acls list --topic orders     (see `aclog context --help`)
 """
 
@@ -114,72 +129,9 @@ aclog: who may do what in Apache Kafka, since when, and why. SOURCE: a log direc
   aclog --help, aclog COMMAND --help                       all commands; the flags of one, with examples"""
 
 _EPILOG = (
-    "Exit codes: 0 success, ALLOWED, same or proved; 1 DENIED, different, refuted or damage found; 2 bad input (one "
-    "line on stderr names the problem and its location)."
+    "`aclog --help-all` has all commands. Exit codes: 0 success, ALLOWED, same or proved; 1 DENIED, different, refuted "
+    "or damage found; 2 bad input."
 )
-
-_COMMANDS = {
-    "log": "Print the records of a log, verify it, copy it, or adopt it.",
-    "acls": "List, add, remove and copy ACLs, with the flags of kafka-acls.sh, and show their changes.",
-    "authorize": "Print ALLOWED or DENIED, and the determining rule as Kafka's audit log names it.",
-    "explain": "Show every ACL that takes part in a decision, the determining one, and what would "
-    "reverse the decision.",
-    "why": "Show in a few lines why a request is allowed or denied, since when, by which change, and the smallest fix.",
-    "diff": "Show which requests a second state allows and the first one denies, and the reverse.",
-    "check": "Prove a statement about one state or two, or refute it with a counterexample: exit code 0 if "
-    "proved, 1 if refuted or unknown (settings that a running cluster does not show could refute it).",
-    "test": "Run tests of rules: who has access, who has not, and by which rule; each is proved for all requests.",
-    "who-can": "List the principals with access to a resource, from which hosts, and by which rules.",
-    "what-can": "List all permissions of a principal, on every resource and from every host, and the rules that grant "
-    "them.",
-    "when": "List the intervals of a log in which a request was allowed, and the changes at which each began and "
-    "ended.",
-    "query": "Run one SELECT of DuckDB's SQL on the tables of a source: acls, changes, accesses and findings.",
-    "report": "Write a report on the access of a source into one file: HTML without scripts or network, or Markdown.",
-    "lint": "Find ACLs that are ineffective, redundant, or broader than intended.",
-    "simulate": "Show which accesses of a log a second state would decide differently from the first one.",
-    "denied": "List denied requests of an access log, grouped by intent, with the minimal ACLs that would allow them.",
-    "usage": "Report which ACLs an access log needed in the last days, and which could be removed.",
-    "usage-index": "Add new access-log entries to the last-used index, which `aclog unused` reads for any window of "
-    "days.",
-    "unused": "List the rules that no access matched, those that matched but were never needed, and those that were "
-    "needed.",
-    "coverage": "Show the periods in which each broker logged accesses, and the gaps between them.",
-    "suggest": "Suggest the minimal rules that keep every access of a log, and grant nothing beyond the current rules.",
-    "plan": "Show the changes that would give a target the desired ACLs; nothing is written to it.",
-    "apply": "Apply the changes of a plan, if the target still has the state that the plan is based on.",
-    "drift": "Show desired ACLs that are missing, and managed ACLs that are no longer desired and still exist.",
-    "rollback": "Show the changes that would undo an apply; nothing is written to the target.",
-    "grant": "Show the minimal rules that a client needs in addition to the existing ones; with --yes, add them.",
-    "revoke": "Show which of a principal's own rules grant the named access; with --yes, remove them.",
-    "snapshot": "Write, check and list checkpoint files.",
-    "export": "Write a state (ACLs, credentials, tokens, features, other records as bytes), or the "
-    "history of its ACLs.",
-    "import": "Write ACLs, credentials, tokens and features into a log, atomically; a new directory becomes a new log.",
-    "shell": "Browse the state as a tree: /acl/id/<uuid>, /acl/resource, /acl/principal, /image, "
-    "/scram, /delegationToken, ...",
-    "serve": "Run a node: a controller, a broker, or both, as defined by process.roles in CONFIG.",
-    "format": "Format the log directories of CONFIG, with the flags of kafka-storage.sh format.",
-    "status": "Show the leader of a running cluster, its high-water mark, and its replicas.",
-    "console": "Show access and its reasons in a browser; pages follow the source, and update by themselves.",
-    "pdp": "Serve authorization decisions to proxies and programs over HTTP, by the rules of a source, which it "
-    "follows.",
-    "mcp": "Serve the Model Context Protocol to an assistant over stdin and stdout; read-only.",
-    "sync": "Poll the ACLs of a cluster, and record the changes of each poll atomically in a log.",
-    "tokens": "Create, renew, expire, describe and list delegation tokens; flags as of kafka-delegation-tokens.sh.",
-    "mirror": "Copy everything a quorum commits, byte for byte, into a directory of segments.",
-    "review": "Report what a pull request grants and revokes, what it breaks, and whether a check fails.",
-    "migrate": "Migrate ACLs, SCRAM credentials and delegation tokens from ZooKeeper to a metadata log, or back.",
-    "doctor": "Check versions, extras, clock, connection, login, permissions and the health of a log, and suggest "
-    "fixes.",
-    "context": "Name clusters and logs with their settings once, and use them in every command by -c NAME.",
-    "schema": "Print the JSON schema of what a command prints as JSON, or list these schemas.",
-    "completion": "Print the script that makes a shell complete commands, flags, and the names in a source.",
-    "help": "Show the page of a command: what it does, each of its flags, and examples.",
-    "spark": "Metadata logs and access logs of any size, on Spark: history, when, decisions, "
-    "usage, what-if. Requires the extra `spark` and Java 17.",
-}
-"""The commands in the order of `--help`, and the first line of the help of each."""
 
 
 def _print_version(value: bool) -> None:
@@ -192,6 +144,19 @@ def _print_version(value: bool) -> None:
         raise Exit
 
 
+def _color_word(text: str) -> str:
+    if text not in COLORS:
+        raise click.BadParameter(f"{text!r} is not one of {', '.join(map(repr, COLORS))}.")
+    return text
+
+
+def _use_color(when: str) -> str:
+    from aclog.terminal.output import use_color
+
+    use_color(when)
+    return when
+
+
 def _root(
     _version: Annotated[
         bool,
@@ -202,6 +167,19 @@ def _root(
     no_pager: Annotated[
         bool, Option("--no-pager", metavar="", help="Show long output without a pager ([cyan]ACLOG_PAGER[/]).")
     ] = False,
+    _color: Annotated[
+        str,
+        Option(
+            "--color",
+            metavar="WHEN",
+            parser=_color_word,
+            autocompletion=lambda incomplete: [each for each in COLORS if each.startswith(incomplete)],
+            callback=_use_color,
+            is_eager=True,
+            show_default=False,
+            help="Colors: always, never, or auto: on a terminal only.",
+        ),
+    ] = "auto",
     context: ContextName = None,
 ) -> None:
     """Take the options before a sub-command."""
@@ -228,9 +206,9 @@ class _Contexts:
         announce_use(ctx)
 
 
-app = LazyGroup(
+app = _Root(
     name="aclog",
-    commands=[LazyCommand(name, line) for name, line in _COMMANDS.items()],
+    commands=[LazyCommand(name, line, panel=panel) for panel, lines in PANELS.items() for name, line in lines.items()],
     callback=_root,
     params=parameters_of(_root),
     help=_HELP,
@@ -746,7 +724,7 @@ def _put_words(ctx: click.Context, values: dict[str, Any], among: "tuple[str, Sp
 
 def _asks_for_help(ctx: click.Context, values: dict[str, Any]) -> bool:
     option = ctx.command.get_help_option(ctx)
-    return option is not None and option.name in values
+    return HELP_ALL in values or (option is not None and option.name in values)
 
 
 def _passed_over(command: Any) -> tuple[type[Exception], ...]:

@@ -54,7 +54,9 @@ def authorize(
       aclog authorize --snapshot FILE --requests requests.jsonl.gz > answers.jsonl
     """
     from aclog.cli.explain import Decided, asked_of, authorizer_of, decide, decide_requests, print_decision
+    from aclog.ops.near import spelled_otherwise
     from aclog.ops.policies import each_generation, read_premises, refuse_symbols
+    from aclog.terminal.output import note
 
     how = output.choose(is_live=requests is not None)
     choice = source.choose()
@@ -78,6 +80,9 @@ def authorize(
         acls = image.acls.with_options(documented=authorizer.documented, cidr=image.acls.cidr)
         if len({outcome.decision.text for outcome in decided.values()}) > 1:
             each.warn()
+        if not all(outcome.decision for outcome in decided.values()):
+            for text in spelled_otherwise([question.principal], image.acls):
+                note(text)
         raise Exit(print_decision(decided, question, how, acls, origins=choice.file_origins, premises=premises))
     if request.is_given():
         raise ConfigError("--requests FILE excludes --principal, --operation, --host and the resource flags")

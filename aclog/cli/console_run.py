@@ -171,9 +171,11 @@ class Finding:
         if flags.index is not None:
             brokers = [word for broker in flags.ignore_broker for word in ("--ignore-broker", broker)]
             window = ("--days", str(flags.days), "--gap", flags.gap)
-            commands[Kind.UNUSED] = ("unused", "--index", str(flags.index), *window, *brokers, *accesses)
+            commands[Kind.UNUSED] = ("accesses", "unused", "--index", str(flags.index), *window, *brokers, *accesses)
         elif accesses:
-            commands[Kind.UNUSED] = ("usage", *accesses, "--days", str(flags.days), "--format", "table")
+            commands[Kind.UNUSED] = (
+                "accesses", "usage", *accesses, "--days", str(flags.days), "--format", "table",
+            )  # fmt: skip
         if flags.want is not None:
             others = [word for path in flags.other_journals for word in ("--other-journal", str(path))]
             words = _words({"--want": flags.want, "--want-format": flags.want_format, "--journal": flags.journal})

@@ -1,4 +1,4 @@
-"""`aclog coverage`: which brokers and hours an access log holds."""
+"""`aclog accesses coverage`: which brokers and hours an access log holds."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ from aclog.terminal.tables import aligned
 from aclog.usage.unused import HeardHours, silences
 from aclog.usage.window import EARLIEST, LATEST, Coverage, UnreadAccesses, unread_text
 
-# The flags of `aclog coverage`.
+# The flags of `aclog accesses coverage`.
 
 
 @frozen(kw_only=True)
@@ -40,7 +40,7 @@ class CoverageFlags:
     accesses: AccessPaths = field(factory=list)
     index: Annotated[
         Path | None,
-        Option("--index", metavar="DIR", help="An index that [cyan]aclog usage-index[/] keeps.", show_default=False),
+        Option("--index", metavar="DIR", help="An index that [cyan]aclog accesses index[/] keeps.", show_default=False),
     ] = None
     gap: Gap = "1d"
     accesses_format: AccessesFormat = None
@@ -59,7 +59,7 @@ class CoverageFlags:
         )
 
 
-# `aclog coverage`: which brokers and hours an access log covers, and its gaps.
+# `aclog accesses coverage`: which brokers and hours an access log covers, and its gaps.
 
 
 app = Group()
@@ -77,8 +77,8 @@ def coverage(flags: CoverageFlags, output: AnswerFlags) -> None:
 
     [bold]Examples[/]
 
-      aclog coverage --accesses /var/log/kafka
-      aclog coverage --index usage --gap 6h --format jsonl
+      aclog accesses coverage --accesses /var/log/kafka
+      aclog accesses coverage --index usage --gap 6h --format jsonl
     """
     raise Exit(print_coverage(flags, output.choose()))
 
@@ -131,7 +131,7 @@ def _lines(mine: Coverage, at: int, end: int) -> Iterator[Stretch]:
         )
 
 
-# What `aclog coverage` prints: for each broker its stretches of lines, and the gaps between them.
+# What `aclog accesses coverage` prints: for each broker its stretches of lines, and the gaps between them.
 
 
 NONE, HOLES = 0, 1
@@ -183,7 +183,7 @@ def _of_index(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
     with UsageIndex.open(flags.index) as index:
         covered, unread = index.coverage(), index.unread(EARLIEST, LATEST)
     if not len(covered):
-        raise ConfigError(f"{flags.index}: holds no access yet: expected some, by aclog usage-index")
+        raise ConfigError(f"{flags.index}: holds no access yet: expected some, by aclog accesses index")
     return covered, unread
 
 

@@ -1,4 +1,4 @@
-"""`aclog denied`: denied requests of an access log, and the ACLs that would allow them."""
+"""`aclog accesses denied`: denied requests of an access log, and the ACLs that would allow them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -69,9 +69,9 @@ def denied(
 
     [bold]Examples[/]
 
-      aclog denied --accesses /var/log/kafka --log DIR
-      aclog denied --accesses /var/log/kafka --log DIR --principal User:bob
-      aclog denied --accesses /var/log/kafka --log DIR --out change.jsonl
+      aclog accesses denied --accesses /var/log/kafka --log DIR
+      aclog accesses denied --accesses /var/log/kafka --log DIR --principal User:bob
+      aclog accesses denied --accesses /var/log/kafka --log DIR --out change.jsonl
       aclog diff --log DIR --change change.jsonl
     """
     from aclog.ops.extras import need_usage_extra

@@ -399,9 +399,10 @@ def explain(
     from attrs import evolve
 
     from aclog.authorizer.explain import ExplainOptions, explanation_lines
+    from aclog.ops.near import spelled_otherwise
     from aclog.ops.policies import each_generation, read_premises
     from aclog.snapshots.moments import moment_text
-    from aclog.terminal.output import say
+    from aclog.terminal.output import note, say
 
     how = output.choose()
     question = request.request()
@@ -437,6 +438,9 @@ def explain(
     generation, _ = strictest({of: explanation.decision for of, explanation in explanations.items()})
     first = explanations.pop(generation)
     each.warn()
+    if not first.decision:
+        for text in spelled_otherwise([question.principal], image.acls):
+            note(text)
     if how.is_rows:
         answer = first.to_dict()
         if explanations:

@@ -10,6 +10,7 @@ import click
 from attrs import frozen
 
 from aclog.cli.app import LazyCommand
+from aclog.cli.listing import FORMER
 from aclog.cli.options import Argument, Group
 
 # `aclog help`: a command's page, as the manual has it.
@@ -187,6 +188,7 @@ def command_page(root: Any, words: tuple[str, ...]) -> CommandPage:
 
     """
     command, context = root, _context(root, "aclog", None)
+    words = FORMER.get(words[0], words[:1]) + words[1:] if words else words
     for place, word in enumerate(words, 1):
         if word not in getattr(command, "commands", {}):
             raise KeyError(words[:place])
@@ -243,7 +245,7 @@ def _operand(parameter: Any) -> str:
 
 
 def _line(parameter: Any, context: Any) -> FlagLine | None:
-    record = parameter.get_help_record(context)
+    record = None if getattr(parameter, "hidden", False) else parameter.get_help_record(context)
     if record is None:
         return None
     names, text = record
@@ -295,7 +297,7 @@ def _lines(page: CommandPage, version: str, day: str) -> Iterator[str]:
         for name, line in page.below:
             yield from (".TP", f"\\fB{_escaped(f'{manual_name(page)}-{name}')}\\fR(1)", _text(line))
     if page.epilog:
-        yield from (".SH EXIT STATUS", _text(page.epilog.removeprefix("Exit codes: ")))
+        yield from (".SH EXIT STATUS", _text(page.epilog.partition("Exit codes: ")[2]))
     if len(page.words) > 1:
         yield from (".SH SEE ALSO", f"\\fB{_escaped('-'.join(page.words[:-1]))}\\fR(1)")
 
@@ -354,7 +356,7 @@ def _page_lines(page: CommandPage, width: int) -> Iterator[str]:
             yield from (f"{_INDENT}{name}", *_wrapped(marked(line), width, _DEEP))
         yield ""
     if page.epilog:
-        yield from ("EXIT STATUS", *_wrapped(marked(page.epilog).removeprefix("Exit codes: "), width))
+        yield from ("EXIT STATUS", *_wrapped(marked(page.epilog).partition("Exit codes: ")[2], width))
 
 
 def _page_group(group: FlagGroup, width: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`aclog usage-index --follow`: adds an access log to an index as it grows, each access once."""
+"""`aclog accesses index --follow`: adds an access log to an index as it grows, each access once."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

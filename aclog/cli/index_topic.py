@@ -1,4 +1,4 @@
-"""An access log in a topic of Kafka, for `aclog usage-index`: each record counts once, and lost ones are recorded."""
+"""An access log in a topic of Kafka, for `aclog accesses index`: each record counts once, lost ones are recorded."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -91,8 +91,8 @@ class ClusterFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="Recent accesses: a log in any form that [cyan]aclog usage[/] reads (lines with only a principal are "
-            "accepted).",
+            help="Recent accesses: a log in any form that [cyan]aclog accesses usage[/] reads (lines with only a "
+            "principal are accepted).",
             rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None

@@ -27,7 +27,7 @@ class McpFlags:
         Option(
             "--index",
             metavar="DIR",
-            help="The index that [cyan]aclog usage-index[/] keeps, for the tool [cyan]unused[/].",
+            help="The index that [cyan]aclog accesses index[/] keeps, for the tool [cyan]unused[/].",
             show_default=False,
             rich_help_panel=ACCESSES_PANEL,
         ),
@@ -38,7 +38,7 @@ class McpFlags:
             "--accesses",
             metavar="PATH",
             help="An access log for that tool: with [cyan]--index[/] for the proof, without it in place of the index "
-            "(as in [cyan]aclog usage[/]); can be repeated.",
+            "(as in [cyan]aclog accesses usage[/]); can be repeated.",
             show_default=False,
             rich_help_panel=ACCESSES_PANEL,
         ),

@@ -297,10 +297,8 @@ class CommandArgument(_Described, click.Argument):
     def get_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return its placeholder in the usage line."""
         del ctx
-        return [
-            (f"{{{self.human_readable_name}}}" if self.required else f"[{self.human_readable_name}]")
-            + "..." * (self.nargs != 1)
-        ]
+        name = self.human_readable_name.strip("[]")
+        return [(f"{{{name}}}" if self.required else f"[{name}]") + "..." * (self.nargs != 1)]
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
         """Return what errors name it by."""
@@ -422,6 +420,44 @@ def _once(option: Any, process: Callable[[Any, Any], None], names: dict[str | No
 # Commands, and groups of commands.
 
 
+def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Print the complete page of a command, and end."""
+    del param
+    if value and not ctx.resilient_parsing:
+        from aclog.cli.panels import print_help
+
+        print_help(ctx.command, ctx, is_complete=True)
+        ctx.exit()
+
+
+HELP_ALL = "help_all"
+_HELP_ALL = click.Option(
+    [HELP_ALL, "--help-all"], is_flag=True, expose_value=False, is_eager=True, hidden=True, callback=_show_all
+)
+"""Of every command; the text of `--help` names it."""
+
+
+def _choose_color(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Use a value of `--color`."""
+    del ctx, param
+    if value is not None:
+        from aclog.terminal.output import use_color
+
+        use_color(value)
+
+
+COLORS = ("auto", "always", "never")
+_COLOR = click.Option(
+    ["color_", "--color"],
+    type=click.Choice(COLORS),
+    expose_value=False,
+    is_eager=True,
+    hidden=True,
+    callback=_choose_color,
+)
+"""Of every command after its name; `aclog` itself has it with a help."""
+
+
 class _Shown(click.Command):
     """A command with the help of aclog.cli.panels."""
 
@@ -431,6 +467,18 @@ class _Shown(click.Command):
         from aclog.cli.panels import print_help
 
         print_help(self, ctx)
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """See click.Command.get_help_option."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.help = "Show this page; [cyan]--help-all[/]: with the text of every flag."
+        return option
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """See click.Command.get_params."""
+        own = super().get_params(ctx)
+        return [*own, _HELP_ALL, *(() if any("--color" in each.opts for each in own) else (_COLOR,))]
 
     def make_parser(self, ctx: click.Context) -> _OptionParser:
         """Return what parses the command line."""
@@ -606,8 +654,8 @@ ContextName: TypeAlias = Annotated[
         "-c",
         metavar="NAME",
         autocompletion=complete_contexts,
-        help="Take source and settings from this context (`aclog context`), unless a flag names a source. "
-        "[dim]Default: $ACLOG_CONTEXT, or that of `context use`[/]",
+        help="Take source and settings from this context, unless a flag names a source. "
+        "[dim]Default: $ACLOG_CONTEXT, or `context use`[/]",
     ),
 ]
 

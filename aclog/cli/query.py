@@ -40,7 +40,8 @@ class QueryFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="The access log of the table accesses, in any form that [cyan]aclog usage[/] reads; can be repeated.",
+            help="The access log of the table accesses, in any form that [cyan]aclog accesses usage[/] reads; can be "
+            "repeated.",
             show_default=False,
             rich_help_panel=ACCESSES_PANEL,
         ),

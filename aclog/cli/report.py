@@ -51,7 +51,7 @@ class ReportFlags:
         Option(
             "--index",
             metavar="DIR",
-            help="Report unused ACLs by this index of last use, of [cyan]aclog usage-index[/].",
+            help="Report unused ACLs by this index of last use, of [cyan]aclog accesses index[/].",
             show_default=False,
             rich_help_panel=ACCESSES_PANEL,
         ),
@@ -202,7 +202,7 @@ def _use_of(
     if flags.index is not None:
         index = flags.index
         return lambda: _use_by_index(index, flags.days, choice, words, stack)
-    # `aclog usage` judges each access by the rules of its time only without --as-of.
+    # `aclog accesses usage` judges each access by the rules of its time only without --as-of.
     as_of = None if source.as_of is None else end_offset
     return (lambda: _use_by_accesses(flags, choice, source, authorizer, as_of)) if flags.accesses else None
 
@@ -220,7 +220,7 @@ def _use_by_index(path: Path, days: int, choice: "ChosenSource", words: str, sta
     return UseOfAcls(
         window=f"in {days} days before the latest access of the index",
         objects=unused_objects(answers),
-        command=" ".join(filter(None, ("aclog unused", words, own))),
+        command=" ".join(filter(None, ("aclog accesses unused", words, own))),
         premises=list(unused_premises(answers)),
         has_reasons=True,
     )
@@ -247,7 +247,7 @@ def _use_by_accesses(
     return UseOfAcls(
         window=f"in {flags.days} days before the latest access of the log",
         objects=use.objects(),
-        command=" ".join(filter(None, ("aclog usage", *words))),
+        command=" ".join(filter(None, ("aclog accesses usage", *words))),
         premises=list(use.premises()),
         has_reasons=False,
     )

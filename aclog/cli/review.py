@@ -174,7 +174,8 @@ class ReviewFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="Recent accesses, in any form that [cyan]aclog usage[/] reads: report which are decided differently.",
+            help="Recent accesses, in any form that [cyan]aclog accesses usage[/] reads: report which are decided "
+            "differently.",
             rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None

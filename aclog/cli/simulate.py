@@ -1,4 +1,4 @@
-"""`aclog simulate`: accesses of a log that other ACLs would decide differently."""
+"""`aclog accesses simulate`: accesses of a log that other ACLs would decide differently."""
 
 from typing import Annotated
 
@@ -44,8 +44,8 @@ def simulate(
 
     [bold]Examples[/]
 
-      aclog simulate --accesses /var/log/kafka --log DIR --change removals.jsonl
-      aclog simulate --accesses accesses.parquet --acls old.jsonl --to-acls new.jsonl
+      aclog accesses simulate --accesses /var/log/kafka --log DIR --change removals.jsonl
+      aclog accesses simulate --accesses accesses.parquet --acls old.jsonl --to-acls new.jsonl
     """
     from aclog.ops.extras import need_usage_extra
 

@@ -1,4 +1,4 @@
-"""`aclog suggest`: the least ACLs that keep what was used."""
+"""`aclog accesses suggest`: the least ACLs that keep what was used."""
 
 from aclog.cli.flags.commands import SuggestFlags
 from aclog.cli.flags.common import (
@@ -34,10 +34,10 @@ def suggest(
 
     [bold]Examples[/]
 
-      aclog suggest --accesses /var/log/kafka --log DIR --days 90
-      aclog suggest --accesses /var/log/kafka --log DIR --out want.jsonl
+      aclog accesses suggest --accesses /var/log/kafka --log DIR --days 90
+      aclog accesses suggest --accesses /var/log/kafka --log DIR --out want.jsonl
       aclog diff --log DIR --to-acls want.jsonl
-      aclog suggest --accesses /var/log/kafka --log DIR --principal User:etl --explain
+      aclog accesses suggest --accesses /var/log/kafka --log DIR --principal User:etl --explain
     """
     from aclog.ops.extras import need_usage_extra
 

@@ -1,4 +1,4 @@
-"""`aclog unused`: ACLs that no access needs."""
+"""`aclog accesses unused`: ACLs that no access needs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +40,7 @@ from aclog.usage.window import check_days, micros_of, unread_text
 if TYPE_CHECKING:
     from aclog.usage.unused_report import UnusedQuestion, UnusedReport
 
-# The flags of `aclog unused` besides the source.
+# The flags of `aclog accesses unused` besides the source.
 
 
 @frozen(kw_only=True)
@@ -52,9 +52,9 @@ class UnusedFlags:
         Option(
             "--index",
             metavar="DIR",
-            help="The index that [cyan]aclog usage-index[/] keeps.",
+            help="The index that [cyan]aclog accesses index[/] keeps.",
             show_default=False,
-            if_missing="`aclog usage-index` makes one of --accesses; `aclog usage` needs none",
+            if_missing="`aclog accesses index` makes one of --accesses; `aclog accesses usage` needs none",
         ),
     ]
     days: Annotated[
@@ -95,7 +95,7 @@ class UnusedFlags:
         return UnusedQuestion(days=self.days, gap=gap_us(self.gap), until=end, ignored=self.ignore_broker)
 
 
-# `aclog unused`: the rules that no access needed, and those of them that can be removed together.
+# `aclog accesses unused`: the rules that no access needed, and those of them that can be removed together.
 
 
 app = Group()
@@ -115,11 +115,11 @@ def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: 
 
     [bold]Examples[/]
 
-      aclog unused --log DIR --index usage --days 90
-      aclog unused --log DIR --index usage --days 90 --out change.jsonl
-      aclog unused --log DIR --index usage --accesses /var/log/kafka
+      aclog accesses unused --log DIR --index usage --days 90
+      aclog accesses unused --log DIR --index usage --days 90 --out change.jsonl
+      aclog accesses unused --log DIR --index usage --accesses /var/log/kafka
       aclog diff --log DIR --change change.jsonl
-      aclog unused --log DIR --index usage --ignore-broker 3 --format jsonl
+      aclog accesses unused --log DIR --index usage --ignore-broker 3 --format jsonl
     """
     from aclog.ops.extras import need_usage_extra
 
@@ -138,7 +138,7 @@ def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: 
         raise Exit(print_unused(report, flags.out, how))
 
 
-# The report of `aclog unused`: a row for each rule, with the answer, its uses, and why it is not judged.
+# The report of `aclog accesses unused`: a row for each rule, with the answer, its uses, and why it is not judged.
 
 
 UNREAD_COLUMN = Column(key="unread", spare=True)

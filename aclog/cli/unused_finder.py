@@ -1,4 +1,4 @@
-"""Finds what `aclog unused` finds in an index of last use, or `aclog usage` in an access log."""
+"""Finds what `aclog accesses unused` finds in an index of last use, or `aclog accesses usage` in an access log."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

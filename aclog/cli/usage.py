@@ -1,4 +1,4 @@
-"""`aclog usage`: ACLs that an access log needs, and those that it does not."""
+"""`aclog accesses usage`: ACLs that an access log needs, and those that it does not."""
 
 from typing import Annotated
 
@@ -40,8 +40,8 @@ def usage(
 
     [bold]Examples[/]
 
-      aclog usage --accesses /var/log/kafka --log DIR --days 90
-      aclog usage --accesses 'logs/kafka-authorizer.log*' --acls acls.jsonl --format jsonl
+      aclog accesses usage --accesses /var/log/kafka --log DIR --days 90
+      aclog accesses usage --accesses 'logs/kafka-authorizer.log*' --acls acls.jsonl --format jsonl
     """
     from aclog.ops.extras import need_usage_extra
 

@@ -1,4 +1,4 @@
-"""`aclog usage-index`.
+"""`aclog accesses index`.
 
 Adds what is new in an access log to an index; and the access log of a command: its files, its times and gaps as
 text.
@@ -59,7 +59,7 @@ def usage_index(
     output: AnswerFlags,
     flags: IndexFlags,
 ) -> None:
-    """Add new access-log entries to the last-used index, which `aclog unused` reads for any window of days.
+    """Add new access-log entries to the last-used index, which `aclog accesses unused` reads for any window of days.
 
     Entries are identified by the content of the files: a file that was rotated,
     compressed or copied counts once, and only the new part of a file that has
@@ -70,10 +70,10 @@ def usage_index(
 
     [bold]Examples[/]
 
-      aclog usage-index --accesses /var/log/kafka --log DIR --index usage
-      aclog usage-index --accesses 'logs/kafka-authorizer.log*' --acls acls.jsonl --index usage
-      aclog usage-index --accesses /var/log/kafka --log DIR --index usage --follow
-      aclog unused --log DIR --index usage --days 90
+      aclog accesses index --accesses /var/log/kafka --log DIR --index usage
+      aclog accesses index --accesses 'logs/kafka-authorizer.log*' --acls acls.jsonl --index usage
+      aclog accesses index --accesses /var/log/kafka --log DIR --index usage --follow
+      aclog accesses unused --log DIR --index usage --days 90
     """
     from aclog.ops.extras import need_usage_extra
 

@@ -1,4 +1,4 @@
-"""Reports of `aclog usage`, `unused`, `denied`, `suggest` and `simulate`."""
+"""Reports of `aclog accesses usage`, `unused`, `denied`, `suggest` and `simulate`."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,10 +46,10 @@ from aclog.usage.suggestion import NOT_JUDGED, SuggestedRule, Suggestion
 from aclog.usage.unused import Answer
 from aclog.usage.window import Counts, unread_text
 
-# The report of `aclog usage`.
+# The report of `aclog accesses usage`.
 
 
-# The summary of a usage report, as `aclog usage` and `aclog spark usage` print it.
+# The summary of a usage report, as `aclog accesses usage` and `aclog spark usage` print it.
 
 
 SHOWN_DENIED: Final = 10
@@ -117,7 +117,7 @@ def _answers(rules: pa.Table) -> list[tuple[str, str, str, str]]:
     return [(f"{rows[each]:,}", f"{removable[each]:,}", each.value, _MEANINGS[each]) for each in Answer]
 
 
-# What `aclog usage` prints: a summary for people, or a row for each ACL.
+# What `aclog accesses usage` prints: a summary for people, or a row for each ACL.
 
 
 _SHOWN_RULES: Final = 20
@@ -166,7 +166,7 @@ def _rule_text(row: dict[str, Any]) -> str:
     return f"{what} on {row['resourceType']} {row['patternType']} '{row['resourceName']}' from {row['host']}"
 
 
-# The report of `aclog denied`.
+# The report of `aclog accesses denied`.
 
 
 # A row for each attempt that is refused.
@@ -268,7 +268,7 @@ def _mend(line: _Line, own: Sequence[Attempt], rules: Rules) -> str:
     return "; ".join(parts) or "no rule for this resource alone"
 
 
-# What `aclog denied` prints, and the change that it writes.
+# What `aclog accesses denied` prints, and the change that it writes.
 
 
 NONE, DENIALS = 0, 1
@@ -295,7 +295,7 @@ def print_denied(denied: DeniedRequests, out: Path | None, output: Output) -> in
     return NONE if denied.is_empty else DENIALS
 
 
-# The report of `aclog suggest`: suggested ACLs, proved, printed or written.
+# The report of `aclog accesses suggest`: suggested ACLs, proved, printed or written.
 
 
 # A row for each suggested rule: the rule, and its evidence.
@@ -395,7 +395,7 @@ def print_suggestion(suggested: ProvedSuggestion, flags: SuggestFlags, output: O
     suggested.warn()
 
 
-# What `aclog simulate` prints: how many accesses change, and which.
+# What `aclog accesses simulate` prints: how many accesses change, and which.
 
 
 _MAX_ROWS: Final = 10

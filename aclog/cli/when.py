@@ -45,10 +45,12 @@ def when(
 
     from aclog.analysis.timeline import concerns_controllers, intervals, intervals_by_principal, question_of
     from aclog.cli.answers import print_intervals, print_timelines
+    from aclog.ops.near import spelled_otherwise
     from aclog.ops.policies import each_generation, read_premises, settings_of
     from aclog.snapshots.deciding_kafka import kafka_history
     from aclog.sources.logs import history_of, log_of
     from aclog.terminal.notices import tracked
+    from aclog.terminal.output import note
 
     action.check()
     how = output.choose()
@@ -62,6 +64,8 @@ def when(
     end, premises = image.end_offset, read_premises(choice, authorizer.configs())
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
     each_generation(image, authorizer).warn()
+    for text in spelled_otherwise(who.principal, image.acls):
+        note(text)
 
     def kafka() -> "Iterator[KafkaChange]":
         """Read the log once more, for what its nodes ran."""

@@ -59,7 +59,7 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.moments import moment_text
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.columns import Column
-from aclog.terminal.output import emit, note, optional_time_text, styled, time_text
+from aclog.terminal.output import colored, emit, note, optional_time_text, styled, time_text
 
 # The request: a principal and a name, with an operation or an intent.
 
@@ -480,10 +480,10 @@ def lines(answer: Answer) -> Iterator[str]:
 
 def _line(label: str, text: str, *, verdict: bool = False) -> str:
     if not verdict:
-        return f"{styled(f'{label:<{_WIDTH}}', dim=True)} {printable(text)}"
+        return f"{styled(f'{label:<{_WIDTH}}', dim=True)} {colored(printable(text))}"
     color = "green" if label.startswith("ALLOWED") else "red"
     label = label if len(label) <= _WIDTH else f"{label}:"  # with what may change it
-    return f"{styled(f'{printable(label):<{_WIDTH}}', fg=color, bold=True)} {printable(text)}"
+    return f"{styled(f'{printable(label):<{_WIDTH}}', fg=color, bold=True)} {colored(printable(text))}"
 
 
 def _has_clients(examined: ExaminedRule, generation: Generation) -> bool:

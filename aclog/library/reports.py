@@ -240,7 +240,7 @@ def lint(
         fail_on: from which severity on a finding fails; by default "error".
         topics: a file of the topics that exist, one per line; by default those of the log or cluster that is read.
         groups: a file of the consumer groups that exist.
-        accesses: recent accesses, in any form that `aclog usage` reads.
+        accesses: recent accesses, in any form that `aclog accesses usage` reads.
         deciding: the arguments of Image.authorizer.
 
     Raises:
@@ -345,7 +345,7 @@ def review(
         head: the commit to review; by default the working tree.
         config: an aclog.toml; without it none is read.
         tests: files of tests to run on the head; by default those of `config`.
-        accesses: recent accesses, in any form that `aclog usage` reads.
+        accesses: recent accesses, in any form that `aclog accesses usage` reads.
         fail_on: what makes it fail, as the kinds of `--fail-on`; "never" for nothing.
         deciding: the arguments of Image.authorizer; they win over what a file states.
 

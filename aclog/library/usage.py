@@ -1,4 +1,4 @@
-"""Access logs: what `aclog usage`, `unused`, `denied`, `suggest` and `simulate` print as JSON.
+"""Access logs: what `aclog accesses usage`, `unused`, `denied`, `suggest` and `simulate` print as JSON.
 
 The functions take the extra `usage`.
 """
@@ -63,7 +63,7 @@ class _ReadAccesses:
 
 
 Accesses = str | PathLike[str] | Iterable[str | PathLike[str]]
-"""A file, a directory or a glob of an access log, in any form that `aclog usage` reads; or several."""
+"""A file, a directory or a glob of an access log, in any form that `aclog accesses usage` reads; or several."""
 
 
 def acl_usage(
@@ -74,7 +74,7 @@ def acl_usage(
     until: AsOf | None = None,
     **options: Unpack[ReadingDeciding],
 ) -> Report:
-    """Return which ACLs an access log needed in the last days, and which can be removed (`aclog usage`).
+    """Return which ACLs an access log needed in the last days, and which can be removed (`aclog accesses usage`).
 
     An object for each ACL, whose `answer` is NEVER_MATCHED, NEVER_NEEDED, NEEDED or NOT_JUDGED; all that are
     `removable` can be removed together. It has always passed.
@@ -121,7 +121,7 @@ def unused(
     accesses: Accesses | None = None,
     **reading: Unpack[Reading],
 ) -> Report:
-    """Return the ACLs that no access needed, by an index of last use (`aclog unused`).
+    """Return the ACLs that no access needed, by an index of last use (`aclog accesses unused`).
 
     An object for each ACL, with its `answer`, its uses, and the `reason` if it is not judged. It has passed if none is
     unused.
@@ -131,7 +131,7 @@ def unused(
 
     Args:
         rules: as in `acl_usage`.
-        index: the directory that `aclog usage-index` keeps.
+        index: the directory that `aclog accesses index` keeps.
         days: the length of the window, in whole days (UTC).
         until: as in `acl_usage`.
         gap: how long a broker may log nothing; at least an hour.
@@ -178,7 +178,7 @@ def denied(
     any_host: bool = False,
     **options: Unpack[ReadingDeciding],
 ) -> Report:
-    """Return the denied requests of an access log, and the least ACLs that would allow them (`aclog denied`).
+    """Return the denied requests of an access log, and the least ACLs that would allow them (`aclog accesses denied`).
 
     An object for each attempt, with the `missing` ACLs and the `denies` that block it. It has passed if it is sure that
     no request is denied, by the ACLs as they are now.
@@ -227,7 +227,7 @@ def suggest(
     topics: AnyPath | None = None,
     **options: Unpack[ReadingDeciding],
 ) -> Report:
-    """Return the least ACLs that keep every access of a log, and grant nothing new (`aclog suggest`).
+    """Return the least ACLs that keep every access of a log, and grant nothing new (`aclog accesses suggest`).
 
     An object for each suggested ACL, with its evidence. It has always passed: what cannot be proved is an error.
 
@@ -276,7 +276,7 @@ def simulate(
     change: AnyPath | None = None,
     **options: Unpack[ReadingDeciding],
 ) -> Report:
-    """Return the accesses of a log that a second state would decide differently (`aclog simulate`).
+    """Return the accesses of a log that a second state would decide differently (`aclog accesses simulate`).
 
     An object for each distinct access, the most frequent first; its `change` is GAINED, LOST, BROKEN or MENDED. It has
     passed if it is sure that every access is decided the same.

@@ -482,7 +482,7 @@ def command_line(tool: Tool, arguments: Arguments, fixed: Fixed) -> CommandLine:
         *(() if to_state is None else (f"--to-as-of={to_state.as_of or to_as_of}",)),
         *(() if change is None else ("--change=-",)),
         *option_words(arguments),
-        *(() if command[0] == "unused" else _authorizer(fixed, arguments)),
+        *(() if command[:2] == ["accesses", "unused"] else _authorizer(fixed, arguments)),
         f"--format={'json' if tool.name == 'explain' else 'jsonl'}",
     ]
     return CommandLine(words=tuple(words), stdin=change, state=state, to_state=to_state)
@@ -505,14 +505,14 @@ def _unused(arguments: Unused, fixed: Fixed) -> list[str]:
     if fixed.has_index:
         if arguments.kafka_version is not None:
             raise ConfigError("kafka_version: the index was made with what decided: expected no such argument")
-        return ["unused", *fixed.uses]
+        return ["accesses", "unused", *fixed.uses]
     if not fixed.has_accesses:
         raise ConfigError("no access log and no index: start aclog mcp with --index DIR or --accesses PATH")
     if arguments.gap is not None or arguments.ignore_brokers:
         raise ConfigError(
             "gap, ignore_brokers: only an index has the times when brokers logged: start aclog mcp with --index DIR"
         )
-    return ["usage", *fixed.uses]
+    return ["accesses", "usage", *fixed.uses]
 
 
 def _second_moment(tool: Tool, arguments: Arguments) -> str | None:

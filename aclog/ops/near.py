@@ -37,6 +37,15 @@ def near_principals(principal: str, named: Collection[str]) -> list[str]:
     return [each for text in near for each in others if each.partition(":")[2] == text][:_MOST]
 
 
+def spelled_otherwise(principals: Iterable[str], acls: AclsImage) -> Iterator[str]:
+    """Yield of each principal that no ACL names that others differ from it in case alone."""
+    named = acls.principals()
+    for principal in principals:
+        same = [each for each in named if each.casefold() == principal.casefold()]
+        if same and principal not in named:
+            yield f"{unnamed(principal, same)} (upper and lower case differ)"
+
+
 def unnamed(principal: str, named: Collection[str]) -> str | None:
     """Return that no ACL names a principal, and which are near; None if it is one of the named ones."""
     if principal in named:

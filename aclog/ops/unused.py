@@ -1,4 +1,4 @@
-"""What `aclog unused` does: ACLs that no access needs, by an index of last use; the proof; and the last use of ACLs."""
+"""What `aclog accesses unused` does: ACLs that no access needs, by an index of last use; their proof and last use."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ def unused_acls(index: "UsageIndex", choice: ChosenSource, question: "UnusedQues
     unknown = read_premises(choice, index.settled_properties()).without({SUPER_USERS_CONFIG})
     if not unknown:
         return report
-    text = f"no ACL counts as removable: make the index anew, by aclog usage-index with {unknown.settled_by()}"
+    text = f"no ACL counts as removable: make the index anew, by aclog accesses index with {unknown.settled_by()}"
     note(text)
     return report.without_removals(text)
 
@@ -175,7 +175,7 @@ def why_unjudged(result: Unused, number: int) -> str:
     return ""
 
 
-# The proof of the removals of `aclog unused`: the accesses of the window, decided again without these rules.
+# The proof of the removals of `aclog accesses unused`: the accesses of the window, decided again without these rules.
 
 
 def prove(report: "UnusedReport", choice: ChosenSource, flags: "ReadAccesses") -> None:
@@ -281,7 +281,7 @@ def _by_index(path: Path, place: FoundPlace, acls: Sequence[StandardAcl]) -> Rul
         index.check_cluster(place.identity)
         coverage = index.coverage()
         if not len(coverage):
-            raise ConfigError(f"--accesses {path}: holds no access yet: expected some, by aclog usage-index")
+            raise ConfigError(f"--accesses {path}: holds no access yet: expected some, by aclog accesses index")
         state = _state_of(acls)
         lives = lives_of(state, index.lives())
         numbers = lives.number[lives.number >= 0]

@@ -1,4 +1,4 @@
-"""What `aclog usage`, `denied`, `suggest` and `simulate` do with an access log: what judges it, and what that shows.
+"""What `aclog accesses usage`, `denied`, `suggest` and `simulate` do with an access log: its judges and their results.
 
 An access log is counted once, by the ACLs of a source; each of the four takes its answer from the counts.
 """
@@ -191,7 +191,8 @@ class AccessLog:
         zone = parse_zone(flags.accesses_timezone)
         if topics := [path for path in flags.accesses if path.startswith(TOPIC_SCHEME)]:
             raise ConfigError(
-                f"--accesses {topics[0]}: only aclog usage-index reads a topic: expected files, or --index of its index"
+                f"--accesses {topics[0]}: only aclog accesses index reads a topic: expected files, or --index of "
+                "its index"
             )
         read = dict(streams)
         if STDIN in flags.accesses and STDIN not in read:
@@ -348,7 +349,7 @@ def warn_of_unread(unread: UnreadAccesses, what: str) -> None:
         warn(f"{unread_text(unread)}: {what}")
 
 
-# `aclog usage`: which ACLs an access log needs.
+# `aclog accesses usage`: which ACLs an access log needs.
 
 
 _MOST_DENIALS: Final = 10
@@ -466,7 +467,7 @@ def _day_ranges(days: list[date]) -> Iterator[str]:
         yield str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}"
 
 
-# `aclog denied`: the denied requests of an access log, and the ACLs that would allow them.
+# `aclog accesses denied`: the denied requests of an access log, and the ACLs that would allow them.
 
 
 @frozen(eq=False, kw_only=True)
@@ -571,7 +572,7 @@ def blocking_denies(attempt: Attempt, rules: Rules) -> list[dict[str, Any]]:
     return rows
 
 
-# `aclog suggest`: the least ACLs that keep what was used.
+# `aclog accesses suggest`: the least ACLs that keep what was used.
 
 
 @frozen(kw_only=True)
@@ -697,7 +698,7 @@ def shown_time(micros: int | None) -> str | None:
     return None if micros is None else as_of_text(of_micros(micros))
 
 
-# `aclog simulate`: the accesses of a log that two policies decide differently.
+# `aclog accesses simulate`: the accesses of a log that two policies decide differently.
 
 
 @frozen(eq=False, kw_only=True)

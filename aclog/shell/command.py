@@ -42,7 +42,7 @@ from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import Moment
 from aclog.terminal.columns import OutputFormat
 from aclog.terminal.notices import warn_if_stale
-from aclog.terminal.output import warn
+from aclog.terminal.output import colored, styled, warn
 
 # Splitting of a command line into words, with quotes and backslashes.
 #
@@ -487,9 +487,10 @@ def print_lines(lines: Iterable[Line], output: TextIO, errors: TextIO) -> bool:
         if line.failed:
             good = False
             output.flush()
-            print(printable(line.text), file=errors, flush=True)
+            print(styled(printable(line.text), stream=errors, fg="red"), file=errors, flush=True)
         else:
-            print(printable(line.text) if to_terminal else line.text, file=output, flush=line.flush)
+            text = colored(printable(line.text), output) if to_terminal else line.text
+            print(text, file=output, flush=line.flush)
     output.flush()
     return good
 

@@ -10,6 +10,7 @@ from aclog.analysis.policy import generation_object, merged
 from aclog.analysis.timeline import explained
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
+    WILDCARD,
     AclOperation,
     PatternType,
     ResourcePattern,
@@ -246,6 +247,13 @@ def _exit(state: ShellState, _: Arguments) -> Iterator[Line]:
 
 EXIT = Command(
     name="exit",
+    description="Leave the shell.",
+    signature=Signature(),
+    run=_exit,
+    at_prompt_only=True,
+)
+QUIT = Command(
+    name="quit",
     description="Leave the shell.",
     signature=Signature(),
     run=_exit,
@@ -623,6 +631,12 @@ def parse_resource(text: str, pattern_type: PatternType | None = None) -> Resour
     raise ConfigError(f"{text!r} is not a resource: expected {expected}{_in_ascii(kind)}")
 
 
+def _asked_resource(text: str, pattern_type: PatternType | None) -> ResourcePattern:
+    """Return a resource as `parse_resource` does, or a topic by its name alone. Raises as parse_resource."""
+    is_name = ":" not in text and find_name(_TYPES, text) is None
+    return asked_pattern(ResourceType.TOPIC, text, pattern_type) if is_name else parse_resource(text, pattern_type)
+
+
 def _in_ascii(text: str) -> str:
     return "" if text.isascii() else ", in ASCII"
 
@@ -635,7 +649,7 @@ def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     operation = parse_operation(arguments.text("operation"))
     pattern_name = arguments.text(_PATTERN.flag)
     pattern_type = parse_name(_PATTERNS, pattern_name) if pattern_name else None
-    patterns = [parse_resource(word.text, pattern_type) for word in arguments.all("resources")]
+    patterns = [_asked_resource(word.text, pattern_type) for word in arguments.all("resources")]
     context = RequestContext(
         principal=arguments.text("principal"), host=host_address(arguments.text(_HOST.flag) or DEFAULT_HOST)
     )
@@ -667,7 +681,15 @@ def _suggestions(state: ShellState, number: int) -> Iterable[str]:
         return sorted(state.image().acls.principals())
     if number == 1:
         return [operation.name for operation in _OPERATIONS]
-    return ["cluster" if kind is ResourceType.CLUSTER else f"{_type_word(kind)}:" for kind in _TYPES]
+    types = ["cluster" if kind is ResourceType.CLUSTER else f"{_type_word(kind)}:" for kind in _TYPES]
+    patterns = state.image().acls.resource_patterns()
+    return [*types, *sorted(each.name for each in patterns if _is_topic_name(each))]
+
+
+def _is_topic_name(pattern: ResourcePattern) -> bool:
+    """Return whether a pattern is one topic, whose name alone is not a type."""
+    is_topic = pattern.resource_type == ResourceType.TOPIC and pattern.pattern_type == PatternType.LITERAL
+    return is_topic and pattern.name != WILDCARD and ":" not in pattern.name and find_name(_TYPES, pattern.name) is None
 
 
 WHY = Command(
@@ -680,7 +702,7 @@ WHY = Command(
             Argument(
                 name="resources",
                 count=Count.SOME,
-                help="The resources: TYPE:NAME, such as topic:orders, topic:pii-*, user:User:bob; or cluster.",
+                help="The resources: TYPE:NAME, such as topic:pii-*, user:User:bob; a topic's name; or cluster.",
             ),
         ),
         options=(_HOST, _PATTERN, *SETTINGS),

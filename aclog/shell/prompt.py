@@ -10,13 +10,15 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer
 from prompt_toolkit.completion import Completion as Suggestion
 from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from aclog.shell.command import ShellState, print_lines
 from aclog.shell.engine import complete, run_command
 from aclog.snapshots.moments import moment_text
+from aclog.terminal.output import has_colors
 
-WELCOME = "aclog shell: help lists the commands, Tab completes, Ctrl-D exits."
+WELCOME = "aclog shell: help lists the commands, Tab completes, quit or Ctrl-D exits."
 
 
 def run_prompt(state: ShellState, history: History) -> None:
@@ -27,7 +29,7 @@ def run_prompt(state: ShellState, history: History) -> None:
     print(WELCOME)  # noqa: T201
     while not state.done:
         try:
-            line = session.prompt(prompt_text(state))
+            line = session.prompt(_colored_prompt(prompt_text(state)))
             state.screen_width = shutil.get_terminal_size().columns
             state.warn_of_age()
             print_lines(run_command(line, state), sys.stdout, sys.stdout)
@@ -43,6 +45,10 @@ def prompt_text(state: ShellState) -> str:
     return f"{state.path}{moment}> "
 
 
+def _colored_prompt(text: str) -> FormattedText | str:
+    return FormattedText([("ansicyan bold", text)]) if has_colors() else text
+
+
 def history_path(environment: Mapping[str, str], home: Path) -> Path:
     """Return the history file: `$XDG_STATE_HOME/aclog/shell-history`, by default in ~/.local/state."""
     base = environment.get("XDG_STATE_HOME", "")
@@ -54,7 +60,9 @@ def open_history(path: Path) -> History:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Created with its mode before prompt_toolkit appends to it: typed lines may contain principals and addresses.
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        os.fchmod(descriptor, 0o600)  # also of a file that exists
+        os.close(descriptor)
     except OSError:
         return InMemoryHistory()
     return FileHistory(str(path))

@@ -32,12 +32,13 @@ def fitted(
     *,
     width: int | None,
     left_out: Callable[[Sequence[str]], None],
+    paint: Callable[[str, str, bool], str] | None = None,
 ) -> Iterator[str]:
     """Yield lines without line ends: the heads, then the rows. Control characters in cells are escaped.
 
     `width`: the terminal's, in cells; None for none, so that nothing is cut or left out. The layout is that of the
     first LOOKAHEAD rows; later rows that are wider get more room if there is some. `left_out` is called at the end with
-    the keys of columns that found no room, if there are any.
+    the keys of columns that found no room, if there are any. `paint` colors a cell by the key of its column.
     """
     rows = iter(rows)
     natural = [cell_len(column.head) for column in columns]
@@ -50,11 +51,13 @@ def fitted(
         is_first = layout is None
         layout = _again(layout, columns, natural, width)
         if layout.widths is None:
-            yield from _blocks(columns, block, is_first=is_first)
+            yield from _blocks(columns, block, paint or _unpainted, is_first=is_first)
             continue
-        heads = [tuple(column.head for column in columns)] if is_first else []
-        for row in (*heads, *block):
-            yield _line(columns, layout.visible, row, layout.widths)
+        if is_first:
+            heads = [column.head for column in columns]
+            yield _line(columns, layout.visible, heads, layout.widths, paint or _unpainted, is_head=True)
+        for row in block:
+            yield _line(columns, layout.visible, row, layout.widths, paint or _unpainted)
     if layout is not None and len(layout.visible) < len(columns):
         left_out([column.key for index, column in enumerate(columns) if index not in layout.visible])
 
@@ -115,18 +118,36 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
-def _line(columns: Sequence[Column], visible: Sequence[int], row: Sequence[str], widths: Sequence[int]) -> str:
+def _unpainted(_key: str, text: str, _is_head: bool) -> str:
+    return text
+
+
+def _line(
+    columns: Sequence[Column],
+    visible: Sequence[int],
+    row: Sequence[str],
+    widths: Sequence[int],
+    paint: Callable[[str, str, bool], str],
+    *,
+    is_head: bool = False,
+) -> str:
     cells = []
     for index, width in zip(visible, widths, strict=True):
         cell = cut_in_the_middle(row[index], width) if columns[index].cut else row[index]
-        cells.append(cell + " " * (width - cell_len(cell)))
+        cells.append(paint(columns[index].key, cell, is_head) + " " * (width - cell_len(cell)))
     return _GAP.join(cells).rstrip()
 
 
-def _blocks(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, is_first: bool) -> Iterator[str]:
+def _blocks(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[str]],
+    paint: Callable[[str, str, bool], str],
+    *,
+    is_first: bool,
+) -> Iterator[str]:
     """Yield a line for each cell: nothing is cut there, the terminal wraps it."""
     for number, row in enumerate(rows):
         if number or not is_first:
             yield ""
         for column, cell in zip(columns, row, strict=True):
-            yield f"{column.key}: {cell}"
+            yield f"{paint(column.key, column.key, True)}: {paint(column.key, cell, False)}"

@@ -36,8 +36,8 @@ def value_formatter() -> Callable[[object], str]:
 
 
 def say(line: object = "", *, end: str = "\n", flush: bool = False) -> None:
-    """Print a line for people, in the form of `value_formatter`."""
-    print(value_formatter()(line), end=end, flush=flush)
+    """Print a line for people, in the form of `value_formatter`; with colors, where there are some."""
+    print(_painted(_printable(line)) if has_colors() else value_formatter()(line), end=end, flush=flush)
 
 
 def emit(text: str, *, flush: bool = False) -> None:
@@ -53,10 +53,57 @@ def _printable(value: object) -> str:
     return printable(str(value))
 
 
-def styled(text: str, **style: Any) -> str:
-    """Return a text with a style of click.style on a terminal with colors; plain in a pipe, or with NO_COLOR."""
-    has_colors = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
-    return click.style(text, **style) if has_colors else text
+# Colors: on a terminal, unless NO_COLOR is set; `--color` decides otherwise.
+
+
+_COLORS: ContextVar[str] = ContextVar("aclog_color", default="auto")
+"""The value of --color of this invocation of a command."""
+
+
+def color_choice() -> str:
+    """Return the value of --color: `auto` without it."""
+    return _COLORS.get()
+
+
+def use_color(when: str) -> None:
+    """Print colors for the rest of this invocation: `auto`, `always` or `never`."""
+    _COLORS.set(when)
+
+
+def has_colors(stream: Any = None) -> bool:
+    """Return whether a stream, by default stdout, gets colors."""
+    when = _COLORS.get()
+    if when != "auto":
+        return when == "always"
+    is_terminal: bool = (sys.stdout if stream is None else stream).isatty()
+    return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def styled(text: str, *, stream: Any = None, **style: Any) -> str:
+    """Return a text with a style of click.style where a stream, by default stdout, has colors."""
+    return click.style(text, **style) if has_colors(stream) else text
+
+
+def colored(line: str, stream: Any = None) -> str:
+    """Return a line, whose control characters are escaped, with colors where a stream, by default stdout, has them."""
+    return _painted(line) if has_colors(stream) else line
+
+
+def cell_painter() -> Callable[[str, str, bool], str] | None:
+    """Return what colors a cell by the key of its column, the heads if true; None where stdout has no colors."""
+    if not has_colors():
+        return None
+    from aclog.terminal.colors import painted_cell
+
+    return lambda key, text, is_head: painted_cell(key, text, is_head=is_head)
+
+
+def _painted(text: str) -> str:
+    from aclog.terminal.colors import has_links, painted
+
+    is_paged = isinstance(sys.stdout, PagedOutput)  # not every pager takes hyperlinks
+    links = sys.stdout.isatty() and not is_paged and has_links()
+    return "\n".join(painted(line, links=links) for line in text.split("\n"))
 
 
 # Errors, warnings and notes on stderr, each on one line.
@@ -102,7 +149,16 @@ def _print(text: str) -> None:
         take(printable(text))
         return
     sys.stdout.flush()  # so that a notice appears after the output that precedes it
-    print(f"aclog: {printable(text)}", file=sys.stderr, flush=True)
+    line = f"aclog: {printable(text)}"
+    if has_colors(sys.stderr):
+        kind = next((kind for kind in _KINDS if text.startswith(kind)), "")
+        color, rest = _KINDS[kind], printable(text.removeprefix(kind))
+        line = f"{click.style('aclog:', fg=color)} {click.style(kind, fg=color) if kind else ''}{rest}"
+    print(line, file=sys.stderr, flush=True)
+
+
+_KINDS = {"warning: ": "yellow", "note: ": "cyan", "": "red"}
+"""Colors of notices by their beginnings."""
 
 
 # The time zone of the person at the terminal: how times without a zone are read, and how times are shown.

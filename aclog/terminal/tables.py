@@ -13,7 +13,7 @@ from attrs import evolve
 
 from aclog.metalog.errors import printable
 from aclog.terminal.columns import Column, OutputFormat, Row, cell_text, json_text, selected, value_of
-from aclog.terminal.output import emit, is_reader_gone, note, value_formatter
+from aclog.terminal.output import cell_painter, emit, is_reader_gone, note, value_formatter
 
 # Aligned columns, streamed: widths are those of the rows seen so far, so a million rows need no memory.
 
@@ -118,7 +118,7 @@ def _table(
     from aclog.terminal.fitted_table import fitted  # here: nearly every command may print a table, few do
 
     cells = (tuple(column.text(value_of(row, column.key)) for column in columns) for row in rows)
-    return fitted(columns, cells, width=terminal_width(), left_out=left_out)
+    return fitted(columns, cells, width=terminal_width(), left_out=left_out, paint=cell_painter())
 
 
 def _json(_columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:

@@ -10,6 +10,7 @@ import pytest
 from aclog.cli.app import app
 from aclog.cli.completion import candidates
 from aclog.cli.help import command_page, command_pages, manual_name, manual_page
+from aclog.cli.listing import ACCESSES, MORE, PANELS
 from tests.support.cli.command import aclog
 
 
@@ -81,3 +82,53 @@ def test_on_a_terminal_a_page_fits_it_and_goes_through_the_pager(tmp_path):
 def test_the_words_after_help_are_completed(typed, meant):
     *before, last = ["help", *typed.split(" ")]
     assert meant in [each.value for each in candidates(app, before, last).items]
+
+
+PAGES = [page.words[1:] for page in command_pages(app)]
+
+
+@pytest.mark.parametrize("words", PAGES, ids=" ".join)
+def test_a_short_page_fits_a_window_and_names_every_flag(words, monkeypatch):
+    """The request comes before what many commands share; only the complete page has the rest of the texts."""
+    monkeypatch.setenv("COLUMNS", "80")
+    short = aclog(*words, "--help").ok().out
+    assert short.count("\n") < 60
+    assert short.startswith(f"Usage: {' '.join(('aclog', *words))} ")
+    assert "<bool>" not in short
+    assert not re.search(r" $", short, re.MULTILINE)
+    places = [short.find(f"\n{title}\n") for title in ("Examples", "Request", "Question", "State source", "Output")]
+    assert [place for place in places if place > 0] == sorted(place for place in places if place > 0)
+    complete = aclog(*words, "--help-all").ok().out
+    options = {flag for group in command_page(app, words).groups for line in group.lines for flag in line.options}
+    assert options <= set(complete.split())
+    named = options - {flag for flag in options if flag.startswith("--no-") or flag == "-h"}
+    assert named <= set(short.split())
+
+
+def test_an_example_stays_one_line_on_any_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    assert (
+        "\n  aclog explain --log DIR --principal User:bob --operation WRITE --topic pay\n"
+        in aclog("explain", "--help").out
+    )
+
+
+def test_the_list_of_commands_has_at_most_thirty_names():
+    brief = [name for title, lines in PANELS.items() if title != MORE for name in lines]
+    out = aclog("--help").ok().out
+    assert len(brief) <= 30
+    assert all(re.search(rf"(^| ) +{name}  ", out, re.MULTILINE) for name in brief)
+    assert not any(re.search(rf"^ .* {name}  ", out, re.MULTILINE) for name in PANELS[MORE])
+    everything = aclog("--help-all").ok().out
+    assert all(re.search(rf"^│ {name} ", everything, re.MULTILINE) for lines in PANELS.values() for name in lines)
+
+
+@pytest.mark.parametrize(("name", "former"), [(name, former) for name, (former, _) in ACCESSES.items()])
+def test_a_former_name_is_the_same_command(name, former, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for flags in (("--log", "nowhere", "--accesses", "x", "--index", "y"), ("--nope",), ("--accesses", "absent.log")):
+        new, old = aclog("accesses", name, *flags), aclog(former, *flags)
+        assert old.code == new.code == 2
+        assert old.err.replace(f"aclog {former}", f"aclog accesses {name}") == new.err
+    assert aclog("help", former).ok().out == aclog("help", "accesses", name).ok().out
+    assert former not in {each.value for each in candidates(app, [], former[:2]).items}

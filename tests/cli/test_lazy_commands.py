@@ -9,7 +9,7 @@ from tests.support.cli.command import aclog
 
 def test_completion_knows_the_commands_and_what_they_are_for():
     found = {item.value: item.help for item in app.shell_complete(click.Context(app), "a")}
-    assert set(found) == {"acls", "apply", "authorize"}
+    assert set(found) == {"accesses", "acls", "apply", "authorize"}
     assert found["acls"].startswith("List, add, remove and copy ACLs")
 
 

@@ -49,13 +49,15 @@ LISTS = {
         "what-can --log {log} --principal User:bob",
     ],
     "interval": ["when --log {log} --operation READ --topic orders"],
-    "rule-usage": ["usage --log {log} --accesses {accesses} --until 2026-11-21T03:00:00Z"],
+    "rule-usage": ["accesses usage --log {log} --accesses {accesses} --until 2026-11-21T03:00:00Z"],
     "denied-attempt": [
-        "denied --acls {acls} --accesses {accesses} --kafka-version 4.3.1",
-        "denied --log {log} --accesses {accesses}",
+        "accesses denied --acls {acls} --accesses {accesses} --kafka-version 4.3.1",
+        "accesses denied --log {log} --accesses {accesses}",
     ],
-    "simulated-access": ["simulate --acls {acls} --to-acls {other} --accesses {accesses} --kafka-version 4.3.1"],
-    "suggested-rule": ["suggest --log {log} --accesses {timed} --allow-everyone-if-no-acl-found"],
+    "simulated-access": [
+        "accesses simulate --acls {acls} --to-acls {other} --accesses {accesses} --kafka-version 4.3.1"
+    ],
+    "suggested-rule": ["accesses suggest --log {log} --accesses {timed} --allow-everyone-if-no-acl-found"],
     "finding": ["lint --log {log}", "lint --acls {acls}"],
     "record": ["log dump {log}"],
     "checkpoint": ["snapshot list {log}", "snapshot list {damaged}"],
@@ -64,8 +66,8 @@ LISTS = {
     "token": ["tokens list --log {log}"],
     "schema": ["schema"],
     "lint": ["lint --list", "lint --explain 08,02"],
-    "coverage": ["coverage --accesses {timed}", "coverage --index {index} --gap 6h"],
-    "unused": ["unused --log {log} --index {index}", "unused --acls {acls} --index {index} --days 3"],
+    "coverage": ["accesses coverage --accesses {timed}", "accesses coverage --index {index} --gap 6h"],
+    "unused": ["accesses unused --log {log} --index {index}", "accesses unused --acls {acls} --index {index} --days 3"],
 }
 """Command lines that print rows, by the schema of these."""
 PROOFS = [
@@ -99,7 +101,7 @@ ELSEWHERE = {
     "shell",
     "status",
     "sync",
-    "usage-index",
+    "accesses index",
     "context list",
     "context show",
     "spark ingest",

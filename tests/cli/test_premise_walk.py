@@ -281,9 +281,11 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
         Row(words="lint", strong="10 dead-deny", by=ALL - {USERS}),
         Row(words="lint --select 04", strong="^no findings in 3 rules$"),
     ),
-    "denied": (Row(words=f"denied {USES}", strong="^0 accesses denied.*allowed$", by=ONLY_ONE, check=True),),
-    "simulate": (Row(words=f"simulate {USES} {BOTH}", strong="^2 +SAME(?!.*unless)", by=ONLY_ONE, check=True),),
-    "usage": (
+    "accesses denied": (Row(words=f"denied {USES}", strong="^0 accesses denied.*allowed$", by=ONLY_ONE, check=True),),
+    "accesses simulate": (
+        Row(words=f"simulate {USES} {BOTH}", strong="^2 +SAME(?!.*unless)", by=ONLY_ONE, check=True),
+    ),
+    "accesses usage": (
         Row(
             words=f"usage {USES}",
             strong="2 ACLs can be removed together",
@@ -291,10 +293,10 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
             object_=lambda found: bool(found["removable"]),
         ),
     ),
-    "usage-index": (
+    "accesses index": (
         Row(words=f"usage-index {USES} --index fresh-INDEX", strong="^judged by 3 ACLs", by=ALL - {USERS}),
     ),
-    "unused": (
+    "accesses unused": (
         Row(
             words="unused --index {}/index --days 1 --gap 3d",
             strong="All that can go can go together",
@@ -302,7 +304,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
             object_=lambda found: bool(found["removable"]),
         ),
     ),
-    "suggest": (Row(words=f"suggest {USES}", strong="^aclog: note: proved", by=ALL - {USERS}),),
+    "accesses suggest": (Row(words=f"suggest {USES}", strong="^aclog: note: proved", by=ALL - {USERS}),),
     "plan": (
         Row(
             words="plan --change {}/change.jsonl --journal {}/none.journal --no-allow-everyone-if-no-acl-found",
@@ -348,7 +350,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
     "doctor": "says what is well and what is not, line by line: tests/cli/test_doctor.py",
     "report": "writes a file whose head has what is unknown: tests/cli/test_report.py",
     "query": "prints rows of tables, and judges nothing but the findings of lint: see the accesses below",
-    "coverage": "counts accesses, and decides nothing: see the accesses below",
+    "accesses coverage": "counts accesses, and decides nothing: see the accesses below",
     "rollback": "prints a plan, as `plan` does, of what a journal says",
     "console": "its pages are in PAGES",
     "pdp": "in test_the_decision_point",
@@ -634,12 +636,12 @@ def test_a_review_claims_nothing_that_one_kafka_would_not(tmp_path, monkeypatch)
 
 PAY = acl("pay", "User:b")
 ACCESSES: dict[str, tuple[Row, ...] | str] = {
-    "usage": (Row(words="usage --acls {}/acls --accesses {}/log", strong="NEVER_MATCHED +ALLOW User:b"),),
-    "unused": (
+    "accesses usage": (Row(words="usage --acls {}/acls --accesses {}/log", strong="NEVER_MATCHED +ALLOW User:b"),),
+    "accesses unused": (
         Row(words="unused --acls {}/acls --index {}/index --days 1 --gap 3d", strong="^ +2 +2 +never matched$"),
     ),
-    "suggest": (Row(words="suggest --acls {}/acls --accesses {}/log", strong="note: proved"),),
-    "simulate": (
+    "accesses suggest": (Row(words="suggest --acls {}/acls --accesses {}/log", strong="note: proved"),),
+    "accesses simulate": (
         Row(
             words="simulate --acls {}/acls --accesses {}/log --to-acls {}/fewer",
             strong=r"^2 +SAME$(?!\n1 +NOT_JUDGED)",
@@ -647,7 +649,9 @@ ACCESSES: dict[str, tuple[Row, ...] | str] = {
         ),
     ),
     "diff": (Row(words="diff --acls {}/acls --accesses {}/log --to-acls {}/fewer", strong="^0 of the accesses flip$"),),
-    "coverage": (Row(words="coverage --accesses {}/log --gap 3d", strong=r"^\(not named\) +2 .*\n\Z", check=True),),
+    "accesses coverage": (
+        Row(words="coverage --accesses {}/log --gap 3d", strong=r"^\(not named\) +2 .*\n\Z", check=True),
+    ),
     "plan": (
         Row(
             words="plan --log {}/place --change {}/unpay --journal {}/journal --adopt --accesses {}/log",
@@ -657,8 +661,8 @@ ACCESSES: dict[str, tuple[Row, ...] | str] = {
     "lint": (Row(words="lint --acls {}/near --accesses {}/log --select 06", strong="^error 06"),),
     "report": "counts what usage and unused judge: see these",
     "query": "prints the accesses that were read, and warns of the others: tests/cli/test_query.py",
-    "denied": "lists what is refused, and counts what may be: tests/cli/test_unread_accesses.py",
-    "usage-index": "keeps what is unread: see unused",
+    "accesses denied": "lists what is refused, and counts what may be: tests/cli/test_unread_accesses.py",
+    "accesses index": "keeps what is unread: see unused",
     "spark": "in tests/pipeline",
     "review": "doubts what it could not read: tests/cli/test_review.py",
     "test": "records how accesses are decided, and counts the others",
@@ -669,7 +673,11 @@ ACCESSES: dict[str, tuple[Row, ...] | str] = {
 
 
 def test_every_command_that_reads_accesses_has_a_row():
-    reading = {name.split()[0] for name, command in COMMANDS.items() if takes(command, "--accesses")}
+    reading = {
+        name if name.startswith("accesses") else name.split()[0]
+        for name, command in COMMANDS.items()
+        if takes(command, "--accesses")
+    }
     assert reading == set(ACCESSES)
 
 

@@ -205,15 +205,21 @@ def commands(home, broker):
     yield from (("who-can", *log, *request[2:], "--format", form) for form in ROW_FORMATS)
     yield from (("check", "only", *log, *request, "--format", form) for form in ROW_FORMATS)
     yield from (("when", *log, *request[2:], "--format", form) for form in ROW_FORMATS)
-    yield from (("usage", *log, "--accesses", home / "requests", "--format", form) for form in ("text", *ROW_FORMATS))
-    suggesting = ("suggest", *log, "--accesses", home / "requests")
+    yield from (
+        ("accesses", "usage", *log, "--accesses", home / "requests", "--format", form)
+        for form in ("text", *ROW_FORMATS)
+    )
+    suggesting = ("accesses", "suggest", *log, "--accesses", home / "requests")
     yield from ((*suggesting, "--explain", "--format", form) for form in ("text", *ROW_FORMATS))
     yield *suggesting, "--principal", NAME, "--fold", "none"
     yield *suggesting, "--fold", NAME
-    simulated = ("simulate", *log, "--to-as-of", "0", "--accesses", home / "requests")
+    simulated = ("accesses", "simulate", *log, "--to-as-of", "0", "--accesses", home / "requests")
     yield from ((*simulated, "--format", form) for form in ("text", *ROW_FORMATS))
-    yield from (("denied", *log, "--accesses", home / "requests", "--format", form) for form in ("text", *ROW_FORMATS))
-    yield "usage", *log, "--accesses", home / NAME, "--accesses-format", NAME
+    yield from (
+        ("accesses", "denied", *log, "--accesses", home / "requests", "--format", form)
+        for form in ("text", *ROW_FORMATS)
+    )
+    yield "accesses", "usage", *log, "--accesses", home / NAME, "--accesses-format", NAME
     yield "what-can", *log, "--principal", f"User:{NAME}", "--super-users", f"User:{NAME}"
     yield "what-can", *log, "--principal", f"User:{NAME}"
     yield "when", *log, *request[2:]
@@ -244,12 +250,12 @@ def commands(home, broker):
     yield "log", "copy", home / "log", f"kafka://{NAME}/t"
     yield "log", "adopt", home / "client"
     index = ("--index", home / "index")
-    yield from (("unused", *acls, *index, "--format", form) for form in ("text", *ROW_FORMATS))
-    yield "unused", *acls, *index, "--ignore-broker", NAME
-    yield "unused", *acls, *index, "--gap", NAME
-    yield "unused", *acls, *index, "--until", NAME
-    yield "unused", *acls, *index, "--out", home / f"out{NAME}"
-    yield "unused", *acls, "--index", home / NAME
+    yield from (("accesses", "unused", *acls, *index, "--format", form) for form in ("text", *ROW_FORMATS))
+    yield "accesses", "unused", *acls, *index, "--ignore-broker", NAME
+    yield "accesses", "unused", *acls, *index, "--gap", NAME
+    yield "accesses", "unused", *acls, *index, "--until", NAME
+    yield "accesses", "unused", *acls, *index, "--out", home / f"out{NAME}"
+    yield "accesses", "unused", *acls, "--index", home / NAME
     journal = ("--journal", home / "journal")
     forms = ("text", "markdown", "jsonl")
     yield from (("plan", *log, "--want", home / "acls", *journal, "--format", form) for form in forms)
@@ -290,12 +296,12 @@ def commands(home, broker):
     yield "revoke", *given, "--yes"
     yield "revoke", *given, "--allow-everyone-if-no-acl-found", "--accept-side-effects", "--yes"
     yield "revoke", *log, "--principal", "User:*", "--intent", "consume", "--topic", "*", "--group-prefix", NAME
-    yield from (("coverage", *index, "--format", form) for form in ("text", *ROW_FORMATS))
-    yield "coverage", "--accesses", home / "requests"
-    yield "coverage", "--accesses", home / NAME, "--accesses-format", NAME
-    yield "coverage", *index, "--gap", NAME
-    yield "usage-index", *acls, "--accesses", home / "requests", "--index", home / f"index{NAME}"
-    yield "usage-index", *log, "--accesses", home / NAME, *index
+    yield from (("accesses", "coverage", *index, "--format", form) for form in ("text", *ROW_FORMATS))
+    yield "accesses", "coverage", "--accesses", home / "requests"
+    yield "accesses", "coverage", "--accesses", home / NAME, "--accesses-format", NAME
+    yield "accesses", "coverage", *index, "--gap", NAME
+    yield "accesses", "index", *acls, "--accesses", home / "requests", "--index", home / f"index{NAME}"
+    yield "accesses", "index", *log, "--accesses", home / NAME, *index
     yield "snapshot", "list", home / "checkpoints"
     yield "snapshot", "verify", checkpoint, home / "acls"
     yield "snapshot", "create", *log, "--out", home / "more"
@@ -548,6 +554,7 @@ def test_tokens_of_principals_with_such_names(monkeypatch, capsys):
     print_described(broker, [f"User:{NAME}"], Output(form=OutputFormat.KAFKA))
     assert capsys.readouterr().out.count(NAME) == 4  # in a pipe, as Kafka's tool
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
     for form in (OutputFormat.KAFKA, *ROW_FORMATS):
         print_described(broker, [f"User:{NAME}"], Output(form=form))
     assert [line for line in capsys.readouterr().out.split("\n") if not line.isprintable()] == []

@@ -325,12 +325,12 @@ def test_what_is_unused_by_an_index_or_an_access_log(tmp_path, monkeypatch):
     async def by_index(asking):
         answer = await asking.ask("unused", days=9)
         assert {(row["principal"], row["answer"]) for row in answer["rows"]} >= {("User:b", "NEVER_MATCHED")}
-        assert answer["command"].startswith("aclog unused --index=index --accesses=accesses.jsonl ")
+        assert answer["command"].startswith("aclog accesses unused --index=index --accesses=accesses.jsonl ")
         assert answer["rows"] == printed(answer["command"])[0]
 
     async def by_accesses(asking):
         answer = await asking.ask("unused", days=9)
-        assert answer["command"].startswith("aclog usage --accesses=accesses.jsonl ")
+        assert answer["command"].startswith("aclog accesses usage --accesses=accesses.jsonl ")
         assert answer["rows"] == printed(answer["command"])[0]
         assert "start aclog mcp with --index" in (await asking.tell("unused", gap="6h")).error
 

@@ -278,7 +278,7 @@ def test_a_single_command_has_active_globs_and_no_quotes(state):
 
 
 def test_what_is_for_the_prompt_only(state):
-    assert sorted(set(COMMANDS) - set(ONE_SHOT_COMMANDS)) == ["at", "cd", "exit", "history", "pwd"]
+    assert sorted(set(COMMANDS) - set(ONE_SHOT_COMMANDS)) == ["at", "cd", "exit", "history", "pwd", "quit"]
     for name in ("at", "cd", "exit", "history", "pwd"):
         with pytest.raises(ConfigError, match=f"invalid choice: '{name}'"):
             run_once(state, [name], StringIO(), StringIO())

@@ -66,7 +66,7 @@ def test_a_session_in_a_terminal(tmp_path):
     again.expect_exact("nonsense")
     again.send("\x03")
     again.expect_exact("/>")
-    again.send("exit\r")
+    again.send("quit\r")
     again.expect(pexpect.EOF)
     again.close()
     assert again.exitstatus == 0

@@ -3,11 +3,11 @@ import json
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.shell.command import quoted
 from aclog.shell.commands import parse_operation, parse_resource
-from aclog.shell.engine import run_command
+from aclog.shell.engine import complete, run_command
 from aclog.snapshots.image import Image
 from tests.support.cli.shell_sources import DATA, SMALL, fixture_image, printed, session
 
@@ -77,7 +77,7 @@ def test_what_a_broker_is_told_beside_the_rules():
         ("why User:a READ", "too few arguments"),
         ("why User:a REED topic:t", "'REED' is not an operation: expected one of ALL, READ,"),
         ("why User:a ANY topic:t", "'ANY' is not an operation"),
-        ("why User:a READ orders", "'orders' is not a resource: expected TYPE:NAME, such as topic:orders,"),
+        ("why User:a READ group", "'group' is not a resource: expected TYPE:NAME, such as topic:orders,"),
         ("why User:a READ topic", "'topic' is not a resource"),
         ("why User:a READ any:t", "'any:t' is not a resource"),
         ("why User:a READ topic:t --host nowhere", "'nowhere' is not an IPv4 or IPv6 address"),
@@ -90,6 +90,31 @@ def test_what_cannot_be_asked_is_one_line(state, line, complaint):
     assert found.failed
     assert complaint in found.text
     assert "\n" not in found.text
+
+
+def test_a_name_alone_is_a_topic(state):
+    asked = [line.text for line in run_command("why User:a READ 'topic:t-1'", state)]
+    assert [line.text for line in run_command("why User:a READ t-1", state)] == asked
+    (found,) = run_command("why User:a READ topic", state)
+    assert "'topic' is not a resource" in found.text
+    (found,) = run_command("why User:a READ tpic:x", state)
+    assert "'tpic:x' is not a resource" in found.text
+
+
+def test_principals_operations_and_topics_are_completed(state):
+    image = state.image()
+    principal = min(image.acls.principals())
+    named = [each.text for each in complete("why ", state).candidates]
+    assert quoted(principal) in named
+    assert [each.text for each in complete("why User:a DESCRIBE_C", state).candidates] == ["DESCRIBE_CONFIGS"]
+    topics = {
+        each.name
+        for each in image.acls.resource_patterns()
+        if (each.resource_type, each.pattern_type) == (ResourceType.TOPIC, PatternType.LITERAL) and each.name != "*"
+    }
+    offered = {each.text for each in complete("why User:a READ ", state).candidates}
+    assert {"topic:", "cluster"} <= offered
+    assert {quoted(name) for name in topics if name.isprintable() and ":" not in name} <= offered
 
 
 def test_a_hostile_name_stays_in_its_line(state):

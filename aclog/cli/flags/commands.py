@@ -140,7 +140,7 @@ class FindingsFlags:
         Option(
             "--index",
             metavar="DIR",
-            help="Unused rules: the index that [cyan]aclog usage-index[/] keeps.",
+            help="Unused rules: the index that [cyan]aclog accesses index[/] keeps.",
             rich_help_panel=_PANEL,
         ),
     ] = None
@@ -149,8 +149,8 @@ class FindingsFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="Unused rules: an access log, as [cyan]aclog usage[/] reads it; with [cyan]--index[/], to prove the "
-            "result. Can be repeated.",
+            help="Unused rules: an access log, as [cyan]aclog accesses usage[/] reads it; with [cyan]--index[/], to "
+            "prove the result. Can be repeated.",
             rich_help_panel=_PANEL,
         ),
     ] = field(factory=list)
@@ -517,7 +517,7 @@ class RecordFlags:
             metavar="PATH",
             help="With --record: expect the decisions of these accesses instead of the whole state: a log in any form "
             "that "
-            "[cyan]aclog usage[/] reads.",
+            "[cyan]aclog accesses usage[/] reads.",
             show_default=False,
             rich_help_panel=_RECORDING,
         ),
@@ -693,7 +693,7 @@ def parse_principal(text: str) -> str:
     return principal
 
 
-# The flags of `aclog suggest` besides the source and the access log.
+# The flags of `aclog accesses suggest` besides the source and the access log.
 
 
 SUGGESTION_PANEL = "Suggestion"

@@ -172,8 +172,8 @@ class PlanOutputFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="Print the last use of each rule to delete: from a directory that [cyan]aclog usage-index[/] "
-            "keeps, or from an access log as of [cyan]aclog usage[/], which can be repeated.",
+            help="Print the last use of each rule to delete: from a directory that [cyan]aclog accesses index[/] "
+            "keeps, or from an access log as of [cyan]aclog accesses usage[/], which can be repeated.",
             show_default=False,
             rich_help_panel=ACCESSES,
         ),

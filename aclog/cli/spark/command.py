@@ -284,7 +284,7 @@ def usage_index(
 ) -> None:
     """Add new access-log entries to the last-used index, on Spark.
 
-    The index is the same as that of `aclog usage-index`, and either command can
+    The index is the same as that of `aclog accesses index`, and either command can
     continue it. Spark's workers read the files, which must exist under the same
     paths on every worker; the driver writes the index.
 
@@ -320,7 +320,7 @@ def suggest(
     output: AnswerFlags,
     session: SessionFlags,
 ) -> None:
-    """Suggest the minimal rules that keep every access of a log, as `aclog suggest` does; Spark reads the log.
+    """Suggest the minimal rules that keep every access of a log, as `aclog accesses suggest` does; Spark reads the log.
 
     Spark's workers read and count the files, which must exist under the same
     paths on every worker; the driver judges the distinct accesses.

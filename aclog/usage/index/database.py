@@ -73,7 +73,7 @@ class IndexDatabase:
         try:
             identity = _identity(path)
         except OSError as error:
-            expected = f"expected a directory with {FILE}, which `aclog usage-index` makes"
+            expected = f"expected a directory with {FILE}, which `aclog accesses index` makes"
             raise ConfigError(f"{directory}: no index: {os_error_text(error)}: {expected}") from error
         if not path.is_file():
             raise ConfigError(f"{path}: not a file: expected an index of last use")
@@ -197,7 +197,7 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
 def _check(path: Path, connection: sqlite3.Connection) -> None:
     version = _number(connection, "user_version")
     if _is_empty(connection):
-        raise ConfigError(f"{path}: is empty: expected an index of last use, created by `aclog usage-index`")
+        raise ConfigError(f"{path}: is empty: expected an index of last use, created by `aclog accesses index`")
     if _number(connection, "application_id") != _APPLICATION:
         raise ConfigError(f"{path}: not an index of last use: created by another program")
     if version > _VERSION:

@@ -61,7 +61,7 @@ def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("ac\t li\t", ["acls", "list"]),
+        ("acl\t li\t", ["acls", "list"]),
         ("acls list --resource-pat\t", ["acls", "list", "--resource-pattern-type"]),
         ("authorize --operation ALTER_\t", ["authorize", "--operation", "ALTER_CONFIGS"]),
         ("export --format=av\t", ["export", "--format=avro"]),
