@@ -44,7 +44,8 @@ static int execute(PyObject *module)
     crc32c_prepare();
     state->base_type = add_type(module, &base_spec);
     state->changes_type = add_type(module, &changes_spec);
-    if (state->base_type == NULL || state->changes_type == NULL)
+    state->session_type = add_type(module, &session_spec);
+    if (state->base_type == NULL || state->changes_type == NULL || state->session_type == NULL)
         return -1;
     if (PyModule_AddStringConstant(module, "VERSION", VERSION) < 0)
         return -1;
@@ -61,6 +62,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     module_state *state = PyModule_GetState(module);
     Py_VISIT(state->base_type);
     Py_VISIT(state->changes_type);
+    Py_VISIT(state->session_type);
     return 0;
 }
 
@@ -69,6 +71,7 @@ static int clear(PyObject *module)
     module_state *state = PyModule_GetState(module);
     Py_CLEAR(state->base_type);
     Py_CLEAR(state->changes_type);
+    Py_CLEAR(state->session_type);
     return 0;
 }
 

@@ -19,6 +19,7 @@
 typedef struct {
     PyTypeObject *base_type;
     PyTypeObject *changes_type;
+    PyTypeObject *session_type;
 } module_state;
 
 /* The seed of hashes that nobody outside can foresee: it is made from Python's own secret. */
