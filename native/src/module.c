@@ -15,6 +15,9 @@ static PyMethodDef functions[] = {
     {"order", FUNCTION(bulk_order),
      PyDoc_STR("order(buffer, starts, ends) -> rows\n\n"
                "Return the rows, int32, in the order of their bytes; equal ones stay in their order.")},
+    {"crc32c", FUNCTION(bulk_crc32c),
+     PyDoc_STR("crc32c(buffer, before) -> int\n\nReturn the CRC-32C of bytes, or of those before, whose sum is given, and\n"
+               "these.")},
     {"batches", FUNCTION(bulk_batches),
      PyDoc_STR("batches(buffer, position, sums) -> (columns, damage)\n\n"
                "Return the whole batches from a position on, headers and, with `sums`, checksums checked, as seven columns of int64:\n"

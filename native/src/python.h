@@ -29,6 +29,7 @@ PyObject *bulk_number(PyObject *module, PyObject *const *arguments, Py_ssize_t c
 PyObject *bulk_crc32(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_order(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_batches(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *bulk_crc32c(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_values(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_cut(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 

@@ -169,10 +169,10 @@ _COUNTED = (bytearray, memoryview, array, Raising, Calling, Lying)
 _REFUSALS = (TypeError, ValueError, OverflowError, BufferError, MemoryError, OwnError)
 _MOST_ARGUMENTS = 8
 _QUESTIONS = ("mask", "has_candidate", "rule", "put", "read_ranges", "session", "allows")
-_FUNCTIONS = ("number", "crc32", "order", "cut", "batches", "values")
+_FUNCTIONS = ("number", "crc32", "order", "cut", "crc32c", "batches", "values")
 _COUNTS = {
     "mask": 5, "session": 5, "allows": 4, "has_candidate": 3, "rule": 6, "put": 7, "read_ranges": 0, "Base": 1,
-    "number": 3, "crc32": 3, "order": 3, "cut": 3, "batches": 3, "values": 4,
+    "number": 3, "crc32": 3, "order": 3, "cut": 3, "crc32c": 2, "batches": 3, "values": 4,
 }  # fmt: skip
 
 
@@ -225,10 +225,17 @@ def _misused(function: Callable[..., Any], arguments: list[Any]) -> str:
 def _fitting(name: str, place: int) -> str:
     """Return which arguments fit at a place."""
     if name in _FUNCTIONS:
-        return "number" if name == "batches" and place else "buffer"
+        return "number" if name in {"batches", "crc32c"} and place else "buffer"
     if name == "Base" or (name, place) == ("session", 4):
         return "buffer"
-    texts = {"mask": (0, 1, 3), "has_candidate": (1,), "rule": (0, 1, 4), "put": (1, 3, 4), "session": (0, 1), "allows": (2,)}
+    texts = {
+        "mask": (0, 1, 3),
+        "has_candidate": (1,),
+        "rule": (0, 1, 4),
+        "put": (1, 3, 4),
+        "session": (0, 1),
+        "allows": (2,),
+    }
     return "text" if place in texts.get(name, ()) else "number"
 
 
