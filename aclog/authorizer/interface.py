@@ -96,10 +96,13 @@ class AclMutator(ABC):
 class AuthorizerSession(Protocol):
     """Decisions on the requests of one client, which a handler keeps for a connection. Safe for any thread."""
 
-    def decide(self, operation: int, resource_type: int, name: str) -> bool | None:
+    def decide(
+        self, operation: int, resource_type: int, name: str, *, log_if_allowed: bool = True, log_if_denied: bool = True
+    ) -> bool | None:
         """Return whether an operation is allowed on the LITERAL resource of this type and name, by the newest image.
 
-        None where more than a decision is to be done: `authorize` then decides, and audits, or raises.
+        The flags are those of Action. None where more than a decision is to be done: `authorize` then decides, and
+        audits, or raises.
         """
         ...
 
@@ -107,7 +110,9 @@ class AuthorizerSession(Protocol):
 class UndecidedSession:
     """A session that leaves every decision to `authorize`."""
 
-    def decide(self, _operation: int, _resource_type: int, _name: str) -> None:
+    def decide(
+        self, operation: int, resource_type: int, name: str, *, log_if_allowed: bool = True, log_if_denied: bool = True
+    ) -> None:
         """See AuthorizerSession."""
 
 

@@ -389,13 +389,19 @@ class StandardSession:
     _view: View | None = field(default=None, init=False)
     _decide: Callable[[int, int, str, int], bool | None] = field(init=False)
 
-    def decide(self, operation: int, resource_type: int, name: str) -> bool | None:
+    def decide(
+        self, operation: int, resource_type: int, name: str, *, log_if_allowed: bool = True, log_if_denied: bool = True
+    ) -> bool | None:
         """See AuthorizerSession. None is also returned for what the audit hook or an observer is to receive."""
         view = self._authorizer.view
         if view is not self._view:
             self._renew(view)
-        audit = view.audit
-        return self._decide(operation, resource_type, name, 0 if audit is None else audit.wanted)
+        heard = 0 if view.audit is None else view.audit.wanted
+        if heard and not (log_if_allowed and log_if_denied):
+            # The bit of an unlogged outcome is that above the logged one's.
+            allowed, denied = heard >> (not log_if_allowed), heard >> (not log_if_denied)
+            heard = allowed & ALLOWED_LOGGED | denied & DENIED_LOGGED
+        return self._decide(operation, resource_type, name, heard)
 
     def _renew(self, view: View) -> None:
         principal, host, counts = self._principal, self._host, self._counts

@@ -57,7 +57,7 @@ class Session:
     _decisions: tuple[Authorizer, AuthorizerSession] | None = field(default=None, init=False, eq=False, repr=False)
 
     def decisions_by(self, authorizer: Authorizer) -> AuthorizerSession:
-        """Return the decisions of an authorizer on this client's requests: one handle for all of them."""
+        """Return the decisions of an authorizer on this client's requests: one handle for the connection."""
         kept = self._decisions
         if kept is None or kept[0] is not authorizer:
             kept = authorizer, authorizer.session(self.principal_text, self.host)

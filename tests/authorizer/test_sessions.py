@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType, record_of
-from aclog.authorizer.audit import ALLOWED_LOGGED, DENIED_LOGGED, EVERY_OUTCOME
+from aclog.authorizer.audit import ALLOWED_LOGGED, ANY_ALLOWED, DENIED_LOGGED, EVERY_OUTCOME
 from aclog.authorizer.interface import (
     Action,
     AuthorizationResult,
@@ -47,9 +47,9 @@ def authorizer(path, image, *, allow_everyone=False, cidr=False, hook=None):
 
 
 def whole(authorizer, context, request):
-    operation, resource_type, name = request
+    operation, resource_type, name, flags = request
     pattern = ResourcePattern(resource_type=resource_type, name=name)
-    (result,) = authorizer.authorize(context, [Action(operation=operation, resource_pattern=pattern)])
+    (result,) = authorizer.authorize(context, [Action(operation=operation, resource_pattern=pattern, **flags)])
     return result is AuthorizationResult.ALLOWED
 
 
@@ -73,7 +73,7 @@ CLIENTS = [
 def test_a_session_decides_counts_and_audits_as_authorize(path, seed):
     random, cidr = Random(seed), seed % 2 == 0
     image = image_of(distinct([random_rule(random, odd=(0, 10)[seed % 2], cidr=cidr) for _ in range(60)]))
-    hooks = [Hook(random.choice((0, ALLOWED_LOGGED, DENIED_LOGGED, EVERY_OUTCOME))) for _ in range(2)]
+    hooks = [Hook(random.choice((0, ALLOWED_LOGGED, DENIED_LOGGED, ANY_ALLOWED, EVERY_OUTCOME))) for _ in range(2)]
     for hook in hooks:
         hook.wanted = hooks[0].wanted
     settings = {"allow_everyone": seed % 3 == 0, "cidr": cidr}
@@ -82,7 +82,7 @@ def test_a_session_decides_counts_and_audits_as_authorize(path, seed):
     sessions = {context: ours.session(context.principal, context.host, counts) for context in CLIENTS}
 
     def decided(context, request):
-        known = sessions[context].decide(*request)
+        known = sessions[context].decide(*request[:3], **request[3])
         if known is None:
             left.append(request)
             return whole(ours, context, request)
@@ -92,7 +92,9 @@ def test_a_session_decides_counts_and_audits_as_authorize(path, seed):
     for turn in range(3):
         for _ in range(300):
             context = random.choice(CLIENTS)
-            request = random.choice([*AclOperation, 99, -1]), random.choice(list(ResourceType)), random.choice(NAMES)
+            operation, kind = random.choice([*AclOperation, 99, -1]), random.choice(list(ResourceType))
+            flags = {name: random.random() < 0.7 for name in ("log_if_allowed", "log_if_denied")}
+            request = operation, kind, random.choice(NAMES), flags
             asked += 1
             expected = outcome(lambda c=context, r=request: whole(theirs, c, r))
             assert outcome(lambda c=context, r=request: decided(c, r)) == expected

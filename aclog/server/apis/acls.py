@@ -126,8 +126,7 @@ class AuthHelper:
         self, request: Request, operation: int, *, log_if_allowed: bool = True, log_if_denied: bool = True
     ) -> bool:
         """Whether the operation on the cluster is allowed; raises as Authorizer.authorize."""
-        logged = _LOGGED if log_if_allowed and log_if_denied else (log_if_allowed, log_if_denied)
-        return self._allowed(request, operation, *_CLUSTER, logged=logged)
+        return self._allowed(request, operation, *_CLUSTER, logged=(log_if_allowed, log_if_denied))
 
     def cluster_operations(self, request: Request) -> int:
         """Return the allowed cluster operations as a bit set; 0 if DESCRIBE is denied."""
@@ -160,10 +159,11 @@ class AuthHelper:
     ) -> bool:
         if self.authorizer is None:
             return True
-        if logged is _LOGGED:
-            decided = request.session.decisions_by(self.authorizer).decide(operation, resource_type, name)
-            if decided is not None:
-                return decided
+        decided = request.session.decisions_by(self.authorizer).decide(
+            operation, resource_type, name, log_if_allowed=logged[0], log_if_denied=logged[1]
+        )
+        if decided is not None:
+            return decided
         make = _kept_action if len(name) <= LONGEST_REMEMBERED else _action
         action = make(operation, resource_type, name, *logged)
         return self.authorizer.authorize(request.context, [action])[0] is AuthorizationResult.ALLOWED
