@@ -32,6 +32,7 @@ from benchmarks import (
     persistent_maps,
     ranges,
     read_back,
+    removals,
     replay,
     request_lines,
     serve,
@@ -153,6 +154,11 @@ def _requests(*, quick: bool) -> Iterator[Row]:
 def _apply(*, quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
         yield from apply_changes.run(Path(scratch), 5_000 if quick else 80_000, 100 if quick else 1_000)
+
+
+def _removals(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from removals.run(Path(scratch), 2_000 if quick else 20_000, 40 if quick else 200)
 
 
 def _commit(*, quick: bool) -> Iterator[Row]:
@@ -297,6 +303,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "spark-usage": ("Usage of ACLs on Spark vs. reading the columns", _spark_usage),
     "spark-log": ("Reading a log as a Spark table vs. reading prebuilt batches", _spark_log),
     "apply": ("Changes on a real Kafka of many rules vs. one request a rule, and vs. kafka-acls", _apply),
+    "removals": ("Removals on a real Kafka of many rules vs. one request with a filter for each rule", _removals),
     "commit": ("Group commit: 64 writers vs. one", _commit),
     QUESTIONS: ("The growth of questions with the number of rules, on ten kinds of estates", _questions),
 }

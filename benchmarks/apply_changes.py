@@ -29,7 +29,7 @@ TAKES = 3
 _AT_ONCE = 5_000
 _SAMPLED_BY_TOOL = 10
 _SAMPLED_REMOVALS = 50
-_ADMIN = ClientSecurity(
+ADMIN = ClientSecurity(
     security_protocol=SecurityProtocol.SASL_PLAINTEXT,
     sasl_mechanism="PLAIN",
     username="admin",
@@ -64,7 +64,7 @@ def run(scratch: Path, rules: int, changes: int) -> Iterator[Row]:
     server.format(CLUSTER_ID, "--standalone")
     with server:
         address = HostPort(host="localhost", port=ports.broker)
-        asyncio.run(_fill(address, _rules("topic", rules)))
+        asyncio.run(fill(address, _rules("topic", rules)))
         config = client_properties(scratch, "admin")
         ours = dict(_ours(scratch, f"{address}", config, changes))
         theirs = {**_one_request_a_rule(address, changes), **_by_tool(f"{address}", config)}
@@ -84,8 +84,9 @@ def run(scratch: Path, rules: int, changes: int) -> Iterator[Row]:
         yield Row(what=f"the plan before, {kind}: `aclog plan`", ours=ours[f"plan of {kind}"], unit="s")
 
 
-async def _fill(address: HostPort, acls: Sequence[StandardAcl]) -> None:
-    async with await connect(address, _ADMIN, timeout=60) as connection:
+async def fill(address: HostPort, acls: Sequence[StandardAcl]) -> None:
+    """Add rules to a cluster."""
+    async with await connect(address, ADMIN, timeout=60) as connection:
         for begin in range(0, len(acls), _AT_ONCE):
             results = await create_acls(connection, acls[begin : begin + _AT_ONCE])
             assert not any(each.error for each in results)
@@ -122,7 +123,7 @@ def _one_request_a_rule(address: HostPort, changes: int) -> dict[str, float]:
     acls = _rules("one-by-one", changes)
 
     async def each(some: Sequence[StandardAcl], change: Callable[[Connection, StandardAcl], object]) -> float:
-        async with await connect(address, _ADMIN, timeout=60) as connection:
+        async with await connect(address, ADMIN, timeout=60) as connection:
             begun = time.monotonic()
             for acl in some:
                 await change(connection, acl)  # type: ignore[misc]

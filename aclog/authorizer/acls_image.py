@@ -424,10 +424,20 @@ _BYTES = tuple(bytes((code,)) for code in range(0x80))
 
 def contents_of(acls: AclsImage) -> set[bytes]:
     """Return the contents of all ACLs of an image."""
-    index = acls.index
-    if index.base.tags or any(record.tagged_fields for record in index.overlay.added.values()):
+    if _has_tags(acls):
         return {content_of(rule.acl) for rule in acls}
     return {record[ACL_CONTENT:] for record in acls.records()}
+
+
+def ids_by_content(acls: AclsImage) -> dict[bytes, bytes]:
+    """Return the 16 bytes of the id of each ACL of an image that has one, by its content."""
+    if _has_tags(acls) or not acls.index.base.has_ids:
+        return {content_of(rule.acl): rule.id.bytes for rule in acls if rule.id is not None}
+    return {record[ACL_CONTENT:]: record[ACL_CONTENT - 16 : ACL_CONTENT] for record in acls.records()}
+
+
+def _has_tags(acls: AclsImage) -> bool:
+    return bool(acls.index.base.tags) or any(record.tagged_fields for record in acls.index.overlay.added.values())
 
 
 def content_of(acl: StandardAcl) -> bytes:
@@ -468,13 +478,19 @@ def ranges_among(contents: Iterable[bytes]) -> Iterator[StandardAcl]:
                 yield acl
 
 
-def image_of(contents: Iterable[bytes]) -> AclsImage:
-    """Return an image of the ACLs with these contents, each once, without ids."""
+def columns_of_contents(contents: Iterable[bytes]) -> tuple[AclColumns, list[bytes]]:
+    """Return the ACLs with these contents as columns, and what is not the plain content of one."""
     values = [_HEAD + content for content in contents]
     ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))
     columns, left_out = read_acls(b"".join(values), np.concatenate((np.zeros(1, np.int64), ends))[:-1], ends)
-    if len(left_out):  # none that content_of returns
-        raise ValueError(f"not the content of an ACL: {values[left_out[0]][ACL_CONTENT:]!r}")
+    return columns, [values[row][ACL_CONTENT:] for row in left_out.tolist()]
+
+
+def image_of(contents: Iterable[bytes]) -> AclsImage:
+    """Return an image of the ACLs with these contents, each once, without ids."""
+    columns, left_out = columns_of_contents(contents)
+    if left_out:  # none that content_of returns
+        raise ValueError(f"not the content of an ACL: {left_out[0]!r}")
     return AclsImage.from_columns(columns, has_ids=False)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from enum import Enum
 from functools import cache
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from attrs import field, frozen
 
@@ -93,6 +93,29 @@ class AclMutator(ABC):
         """Return a future of one result per filter, in order; it completes when the records are committed."""
 
 
+class AuthorizerSession(Protocol):
+    """Decisions on the requests of one client, which a handler keeps for a connection. Safe for any thread."""
+
+    def decide(
+        self, operation: int, resource_type: int, name: str, *, log_if_allowed: bool = True, log_if_denied: bool = True
+    ) -> bool | None:
+        """Return whether an operation is allowed on the LITERAL resource of this type and name, by the newest image.
+
+        The flags are those of Action. None where more than a decision is to be done: `authorize` then decides, and
+        audits, or raises.
+        """
+        ...
+
+
+class UndecidedSession:
+    """A session that leaves every decision to `authorize`."""
+
+    def decide(
+        self, operation: int, resource_type: int, name: str, *, log_if_allowed: bool = True, log_if_denied: bool = True
+    ) -> None:
+        """See AuthorizerSession."""
+
+
 class Authorizer(ABC):
     """Authorizes actions, lists and changes ACLs; the class that `authorizer.class.name` names implements it."""
 
@@ -134,6 +157,10 @@ class Authorizer(ABC):
         self, context: RequestContext, filters: Sequence[AclBindingFilter]
     ) -> "Future[list[AclDeleteResult]]":
         """Delete the ACLs that the filters match; see AclMutator."""
+
+    def session(self, principal: str, host: str) -> AuthorizerSession:  # noqa: ARG002  # others use them
+        """Return decisions on the requests of one client, as `authorize` takes it from a context."""
+        return UndecidedSession()
 
     def pinned(self) -> "Authorizer":
         """Return an authorizer that answers every call from the image of this moment, for an answer of many calls.

@@ -4,10 +4,12 @@ Decisions from an image, as Kafka makes them (org.apache.kafka.metadata.authoriz
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from copy import copy
+from functools import partial
 from importlib import import_module
 from typing import Final, Self, TypeAlias
 
@@ -57,6 +59,7 @@ from aclog.authorizer.interface import (
     AuthorizationResult,
     Authorizer,
     AuthorizerNotReadyError,
+    AuthorizerSession,
     InvalidRequestError,
     RequestContext,
 )
@@ -229,6 +232,8 @@ class View:
     semantics: int
     """Of the core (AclsImage.semantics)."""
     has_colonless: bool
+    is_ready: bool
+    """Whether principals other than super users can be authorized."""
     _decisions: Generations[_Request, Decision] | None = None
     """Decisions of which an audit hook or `decide` wanted the ACL. Made with the first: every update makes a view."""
 
@@ -242,6 +247,7 @@ class View:
         audit: SelectiveHook | None,
         tally: AccessTally | None,
         cache: bool,
+        is_ready: bool,
     ) -> Self:
         """Return the view of an image under these settings; `cache`: whether answers may be remembered."""
         core = image.index.core
@@ -258,6 +264,7 @@ class View:
             Answers(image, allow_everyone).mask if cache and core is None else image.computed_mask,
             image.semantics,
             image.index.has_colonless,
+            is_ready,
         )
 
     def result(self, context: RequestContext, action: Action, *, ready: bool) -> AuthorizationResult:
@@ -353,13 +360,84 @@ def check_literal(pattern: ResourcePattern) -> None:
         raise InvalidRequestError(f"only LITERAL resources can be authorized, not {pattern}")
 
 
-# StandardAuthorizer: decisions from an image, as Kafka's (org.apache.kafka.metadata.authorizer) makes them.
+# Sessions: the decisions on the requests of one client, with as little as possible around the core.
 
 
 _OPERATIONS = frozenset(AclOperation)
 _LITERAL = PatternType.LITERAL
 _EITHER = ALLOWED | DENIED
 _ALLOWED, _DENIED = AuthorizationResult.ALLOWED, AuthorizationResult.DENIED
+
+Counts: TypeAlias = MutableSequence[int]
+"""An array of two uint64: allowed and denied decisions."""
+
+
+def new_counts() -> Counts:
+    """Return counts of zero."""
+    return array("Q", (0, 0))
+
+
+@define(eq=False)
+class StandardSession:
+    """A session of a StandardAuthorizer (AuthorizerSession), made anew when the view changes."""
+
+    _authorizer: "StandardAuthorizer"
+    _principal: str
+    _host: str
+    _counts: Counts
+    """Of the decisions; not of those that it leaves to `authorize`."""
+    _view: View | None = field(default=None, init=False)
+    _decide: Callable[[int, int, str, int], bool | None] = field(init=False)
+
+    def decide(
+        self, operation: int, resource_type: int, name: str, *, log_if_allowed: bool = True, log_if_denied: bool = True
+    ) -> bool | None:
+        """See AuthorizerSession. None is also returned for what the audit hook or an observer is to receive."""
+        view = self._authorizer.view
+        if view is not self._view:
+            self._renew(view)
+        heard = 0 if view.audit is None else view.audit.wanted
+        if heard and not (log_if_allowed and log_if_denied):
+            # The bit of an unlogged outcome is that above the logged one's.
+            allowed, denied = heard >> (not log_if_allowed), heard >> (not log_if_denied)
+            heard = allowed & ALLOWED_LOGGED | denied & DENIED_LOGGED
+        return self._decide(operation, resource_type, name, heard)
+
+    def _renew(self, view: View) -> None:
+        principal, host, counts = self._principal, self._host, self._counts
+        if principal in view.super_users or not view.is_ready or view.has_colonless or view.tally is not None:
+            self._decide = _undecided
+        elif view.core is not None:
+            native = view.core.session(principal, host, view.semantics, view.allow_everyone, counts)
+            self._decide = native.allows
+        else:
+            self._decide = partial(_decided, view, principal, host, counts)
+        self._view = view
+
+
+def _undecided(_operation: int, _resource_type: int, _name: str, _heard: int) -> None:
+    """Leave a decision to the whole call."""
+
+
+def _decided(
+    view: View, principal: str, host: str, counts: Counts, operation: int, resource_type: int, name: str, heard: int
+) -> bool | None:
+    """Do what a native session does: decide and count, or return None for what the whole call decides."""
+    try:
+        mask = view.mask_of(principal, host, resource_type, name)
+    except InvalidRequestError:
+        return None
+    if not mask and view.allow_everyone:
+        return None
+    code = operation if operation in _OPERATIONS else AclOperation.UNKNOWN
+    allowed = mask >> code & _EITHER == ALLOWED
+    if heard & (ALLOWED_LOGGED if allowed else DENIED_LOGGED):
+        return None
+    counts[not allowed] += 1
+    return allowed
+
+
+# StandardAuthorizer: decisions from an image, as Kafka's (org.apache.kafka.metadata.authorizer) makes them.
 
 
 @define(eq=False, kw_only=True, repr=False)
@@ -430,6 +508,9 @@ class StandardAuthorizer(Authorizer):
     def complete_initial_load(self) -> None:
         """Mark the authorizer as ready: the image has reached the high-water mark. It stays ready."""
         self._ready = True
+        with self._swapping:  # sessions notice a new view
+            self._view.is_ready = True
+            self._view = copy(self._view)
 
     @property
     def ready(self) -> bool:
@@ -445,7 +526,17 @@ class StandardAuthorizer(Authorizer):
             audit=self._audit,
             tally=None if observer is None else observer.begin(image),
             cache=self.cache,
+            is_ready=self._ready,
         )
+
+    @property
+    def view(self) -> View:
+        """What the next call decides on."""
+        return self._view
+
+    def session(self, principal: str, host: str, counts: Counts | None = None) -> AuthorizerSession:
+        """Return decisions on the requests of one client, which are counted in `counts`."""
+        return StandardSession(self, principal, host, new_counts() if counts is None else counts)
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:
         """Return one result per action, all from the same image.

@@ -1,7 +1,7 @@
 """Requests to a server: ACLs, the cluster, settings, tokens and users."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
+from aclog.authorizer.acls_image import acl_of_content, columns_of_contents
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.authorizer.settings import CIDR_FEATURE, KafkaPrincipal, deciding_level
 from aclog.client.connection import Connection, connect
@@ -174,6 +175,15 @@ def _check_number(connection: Connection, request: str, results: int, expected: 
 
 _SAFE_CHARACTERS = MAX_STRING // 4
 """Strings up to this length fit into a record in any case: UTF-8 takes at most 4 bytes a character."""
+
+
+def check_contents(contents: Collection[bytes]) -> None:
+    """Check the same of ACLs that are given by content, without an object for each."""
+    columns, odd = columns_of_contents(contents)
+    codes = (columns.resource_type <= ResourceType.ANY) | (columns.pattern_type <= PatternType.MATCH)
+    codes |= (columns.operation <= AclOperation.ANY) | (columns.permission_type <= AclPermissionType.ANY)
+    if odd or codes.any():
+        check_acls(map(acl_of_content, contents))
 
 
 def check_acls(acls: Iterable[StandardAcl]) -> None:

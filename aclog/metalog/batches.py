@@ -19,6 +19,8 @@ from aclog.metalog.primitives import Buffer, read_varint, read_varlong, varint
 
 def crc32c(data: Buffer, value: int = 0) -> int:
     """Return the CRC of some bytes, or of those before, whose CRC is `value`, with these after them."""
+    if native is not None:
+        return native.crc32c(data, value)  # type: ignore[no-any-return]
     # Imported on the first call: it imports importlib.metadata, which decisions on rules in a file do not need.
     from crc32c import crc32c as computed  # noqa: PLC0415
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from attrs import evolve, field, frozen
 
-from aclog.analysis.comparison import Compared, Comparison, SidePremises
 from aclog.analysis.policy import G, MappedOrigins, NameMap, Policy, generation_object, mapped_acls, merged
 from aclog.analysis.regions import Direction, ExistingNames, JsonObject
 from aclog.authorizer.acl import Origins, TwoOrigins, acl_text, places_text
@@ -44,6 +43,7 @@ from aclog.terminal.notices import progress
 from aclog.terminal.output import note, warn
 
 if TYPE_CHECKING:
+    from aclog.analysis.comparison import Compared, Comparison, SidePremises
     from aclog.sources.accesses import Accesses
 
 # What is stated of that which decides, by flags, by a file of settings or by a caller of the library.
@@ -224,7 +224,7 @@ class Sides:
     """Those of --topics."""
     origins: TwoOrigins
     """Where the rules of both stand."""
-    premises: SidePremises
+    premises: "SidePremises"
     """What is unknown of the settings of both."""
     only_controllers: bool = False
     """Whether only controllers decide by the generations of the two."""
@@ -365,11 +365,13 @@ class TwoStates:
             self.notify(f"another Kafka decides on the second state{which}")
         return pairs
 
-    def _premises(self) -> SidePremises:
+    def _premises(self) -> "SidePremises":
         """Return what is unknown, and note it; a side that is no running cluster has the settings of the other one.
 
         Both states have been read.
         """
+        from aclog.analysis.comparison import SidePremises  # noqa: PLC0415
+
         first, second = self.first, self.second
         old_given, new_given = self.old_settings.configs(), self.new_settings.configs()
         if second is not None and first.is_live and second.is_live and first.source.name != second.source.name:
@@ -411,7 +413,7 @@ def compare(
     *,
     direction: Direction | None = None,
     accesses: "Accesses | None" = None,
-) -> Compared:
+) -> "Compared":
     """Compare two sides, for each generation; `direction`: only what is gained, or only what is lost.
 
     `accesses`: those that are decided differently are counted.
@@ -420,9 +422,12 @@ def compare(
         ConfigError, OSError: the file of topics is malformed, or cannot be read.
 
     """
+    # A tenth of the imports of a command that decides.
+    from aclog.analysis.comparison import Comparison  # noqa: PLC0415
+
     topics = next(iter(each.values())).existing_topics()
 
-    def compared(sides: Sides) -> Comparison:
+    def compared(sides: Sides) -> "Comparison":
         """Compare two sides."""
         comparison = Comparison.of(
             sides.old,
@@ -439,7 +444,7 @@ def compare(
         return {generation: compared(sides) for generation, sides in each.items()}
 
 
-def difference_objects(compared: Mapping[G, Comparison]) -> Iterator[JsonObject]:
+def difference_objects(compared: "Mapping[G, Comparison]") -> Iterator[JsonObject]:
     """Yield an object for each region, with `generation` where only one decides so."""
     answers = {generation: comparison.json_lines() for generation, comparison in compared.items()}
     objects = ({**line, **generation_object(generation)} for line, generation in merged(answers, json_text))

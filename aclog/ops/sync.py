@@ -1,7 +1,8 @@
 """What `aclog sync` does: polls the ACLs of a cluster, and records the changes of each trusted poll in a log."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Self
@@ -9,10 +10,11 @@ from uuid import UUID
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import StandardAcl, StandardAclWithId, rule_fields
+from aclog.authorizer.acl import StandardAclWithId, rule_fields
+from aclog.authorizer.acls_image import acl_of_content, content_of, ids_by_content
 from aclog.client.connection import Connection, Role, connect
 from aclog.client.errors import UnreachableError
-from aclog.client.requests import check_acls, describe_cluster, describe_quorum
+from aclog.client.requests import check_contents, describe_cluster, describe_quorum
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.codec import encode_acl, encode_record
 from aclog.metalog.errors import ConfigError, DecodeError, MetadataError
@@ -31,7 +33,7 @@ from aclog.protocol.error_codes import (
 from aclog.protocol.headers import RequestError
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
-from aclog.sources.live import connect_to_first, describe_all_acls, describe_cluster_id
+from aclog.sources.live import connect_to_first, describe_all_contents, describe_cluster_id
 from aclog.sources.logs import SYNC_FILE, SyncProperties, read_sync_properties, write_sync_properties
 from aclog.targets.log import LogWriter, check_parent, open_or_create, open_writer
 from aclog.terminal.output import note, utc_text
@@ -67,20 +69,22 @@ class AclChanges:
                 yield encode_acl(each.acl, each.id)
 
 
-def acl_changes(
-    recorded: Mapping[StandardAcl, UUID], polled: Iterable[StandardAcl], new_id: Callable[[], UUID]
-) -> AclChanges:
+def acl_changes(recorded: Mapping[bytes, bytes], polled: AbstractSet[bytes], new_id: Callable[[], UUID]) -> AclChanges:
     """Return the changes from the recorded to the polled ACLs; an unchanged ACL keeps its id.
 
-    Changes are in listing order (aclog.authorizer.acl.rule_fields), regardless of the order of the poll.
+    Both by content (aclog.authorizer.acls_image.content_of), with the recorded ids as bytes: of a million ACLs, only
+    those that changed become objects. Changes are in listing order (aclog.authorizer.acl.rule_fields), regardless of
+    the order of the poll.
     """
-    # A response may repeat an ACL.
-    now = dict.fromkeys(polled)
-    removed = (StandardAclWithId(id=id_, acl=acl) for acl, id_ in recorded.items() if acl not in now)
-    added = sorted((StandardAclWithId(id=None, acl=acl) for acl in now if acl not in recorded), key=rule_fields)
+    removed = (
+        StandardAclWithId(id=UUID(bytes=id_), acl=acl_of_content(content))
+        for content, id_ in recorded.items()
+        if content not in polled
+    )
+    new = (StandardAclWithId(id=None, acl=acl_of_content(each)) for each in polled if each not in recorded)
     return AclChanges(
         removed=tuple(sorted(removed, key=rule_fields)),
-        added=tuple(StandardAclWithId(id=new_id(), acl=each.acl) for each in added),
+        added=tuple(StandardAclWithId(id=new_id(), acl=each.acl) for each in sorted(new, key=rule_fields)),
     )
 
 
@@ -119,7 +123,7 @@ class Poll:
     """
 
     cluster_id: str
-    acls: tuple[StandardAcl, ...]
+    contents: AbstractSet[bytes]
     timestamp: int
     is_settled: bool = False
 
@@ -238,16 +242,16 @@ class ClusterPoller:
 
     async def _describe(self, connection: Connection) -> Poll:
         cluster_id = await self._check_cluster(connection)
-        acls = await describe_all_acls(connection)
+        contents = await describe_all_contents(connection)
         # After the response: at this time, the cluster was known to have these ACLs.
         timestamp = self._clock()
         try:
-            check_acls(acls)
+            check_contents(contents)
         except DecodeError as error:
             raise error.at(path=str(connection.address)) from None
         self.cluster_id = cluster_id
         self.servers = (connection.address, *self._others(connection.address))
-        return Poll(cluster_id=cluster_id, acls=tuple(acls), timestamp=timestamp)
+        return Poll(cluster_id=cluster_id, contents=contents, timestamp=timestamp)
 
     async def close(self) -> None:
         """Close the connection, if any."""
@@ -290,11 +294,11 @@ _TRANSACTION = "aclog sync"
 
 @define(eq=False)
 class SyncLog:
-    """The open log of a cluster; `recorded` are the ACLs of its newest state, with their ids."""
+    """The open log of a cluster; `recorded` are the ids of the ACLs of its newest state, by content."""
 
     directory: Path
     cluster_id: str
-    recorded: dict[StandardAcl, UUID]
+    recorded: dict[bytes, bytes]
     _writer: LogWriter
     _stack: ExitStack = field(factory=ExitStack)
 
@@ -316,10 +320,11 @@ class SyncLog:
             )
         with ExitStack() as stack:
             writer = stack.enter_context(open_writer(directory, for_sync=True))
-            rules: Iterator[StandardAclWithId] = (each.rule for each in written)
             if not written or writer.log.end_offset() != written[-1].end_offset:
-                rules = iter(writer.image.acls)
-            recorded = {each.acl: each.id for each in rules if each.id is not None}
+                recorded = ids_by_content(writer.image.acls)
+            else:
+                rules = (each.rule for each in written)
+                recorded = {content_of(each.acl): each.id.bytes for each in rules if each.id is not None}
             writer.image = Image.EMPTY  # it is not updated from here on: free the memory
             return cls(
                 directory=directory,
@@ -335,11 +340,11 @@ class SyncLog:
 
     def differs_from(self, poll: Poll) -> bool:
         """Return whether a poll has other ACLs than are recorded."""
-        return self.recorded.keys() != set(poll.acls)
+        return self.recorded.keys() != poll.contents
 
     def removed_by(self, poll: Poll) -> int:
         """Return how many of the recorded ACLs are not in a poll."""
-        return len(self.recorded.keys() - set(poll.acls))
+        return len(self.recorded.keys() - poll.contents)
 
     def leave_notice(self, text: str) -> None:
         """Write a notice for every reader of the log, until `withdraw_notice`, durably. Raises LogError."""
@@ -364,8 +369,8 @@ class SyncLog:
         """
         done = append_changes(self._writer, changes, timestamp)
         for each in changes.removed:
-            del self.recorded[each.acl]
-        self.recorded |= {each.acl: each.id for each in changes.added if each.id is not None}
+            del self.recorded[content_of(each.acl)]
+        self.recorded |= {content_of(each.acl): each.id.bytes for each in changes.added if each.id is not None}
         return done
 
     def close(self) -> None:
@@ -405,8 +410,8 @@ def create_sync_log(directory: Path, poll: Poll) -> list[Change]:
     return changes
 
 
-def _changes(recorded: dict[StandardAcl, UUID], poll: Poll) -> AclChanges:
-    return acl_changes(recorded, poll.acls, RandomIds())
+def _changes(recorded: dict[bytes, bytes], poll: Poll) -> AclChanges:
+    return acl_changes(recorded, poll.contents, RandomIds())
 
 
 def append_changes(writer: LogWriter, changes: AclChanges, timestamp: int) -> list[Change]:

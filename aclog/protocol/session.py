@@ -4,6 +4,7 @@ from enum import Enum
 
 from attrs import field, frozen
 
+from aclog.authorizer.interface import Authorizer, AuthorizerSession
 from aclog.authorizer.settings import KafkaPrincipal
 
 # A client's session, and the context of its requests.
@@ -52,6 +53,16 @@ class Session:
     token_authenticated: bool = False
     principal_text: str = field(init=False, repr=False)
     """The principal as `Type:name`, made once for all requests."""
+
+    _decisions: tuple[Authorizer, AuthorizerSession] | None = field(default=None, init=False, eq=False, repr=False)
+
+    def decisions_by(self, authorizer: Authorizer) -> AuthorizerSession:
+        """Return the decisions of an authorizer on this client's requests: one handle for the connection."""
+        kept = self._decisions
+        if kept is None or kept[0] is not authorizer:
+            kept = authorizer, authorizer.session(self.principal_text, self.host)
+            object.__setattr__(self, "_decisions", kept)
+        return kept[1]
 
     @principal_text.default
     def _principal_text(self) -> str:

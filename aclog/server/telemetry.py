@@ -28,9 +28,12 @@ from aclog.authorizer.interface import (
     AuthorizationResult,
     Authorizer,
     AuthorizerNotReadyError,
+    AuthorizerSession,
     InvalidRequestError,
     RequestContext,
+    UndecidedSession,
 )
+from aclog.authorizer.standard import Counts, StandardAuthorizer, new_counts
 from aclog.metalog.native import native
 
 # Counters for hot paths, where prometheus_client's would cost more than the operation they count.
@@ -47,6 +50,8 @@ class Decisions(Collector):
     denied: int = field(default=0, init=False)
     not_ready: int = field(default=0, init=False)
     failed: int = field(default=0, init=False)
+    of_sessions: Counts = field(factory=new_counts, init=False)
+    """More of the allowed and denied ones, counted without a call of Python."""
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def count(self, allowed: int = 0, denied: int = 0, *, not_ready: int = 0, failed: int = 0) -> None:
@@ -64,8 +69,10 @@ class Decisions(Collector):
     def collect(self) -> Iterator[CounterMetricFamily]:
         """Yield the current counts."""
         family = self._family()
+        allowed, denied = self.of_sessions
+        more = {"allowed": allowed, "denied": denied}
         for outcome in ("allowed", "denied", "not_ready", "failed"):
-            family.add_metric([outcome], getattr(self, outcome))
+            family.add_metric([outcome], getattr(self, outcome) + more.get(outcome, 0))
         yield family
 
     @staticmethod
@@ -108,6 +115,12 @@ class CountingAuthorizer(Authorizer):
         allowed = results.count(_ALLOWED)
         decisions.count(allowed, len(results) - allowed)
         return results
+
+    def session(self, principal: str, host: str) -> AuthorizerSession:
+        """See Authorizer.session."""
+        if isinstance(self.authorizer, StandardAuthorizer):
+            return self.authorizer.session(principal, host, self.decisions.of_sessions)
+        return UndecidedSession()
 
     def pinned(self) -> Authorizer:
         """See Authorizer.pinned."""

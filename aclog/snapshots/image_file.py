@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 
-import crc32c
 from attrs import frozen
 
 from aclog.authorizer.acls_image import AclsImage
+from aclog.metalog.batches import crc32c
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog.files import read_at
 from aclog.metalog.primitives import Buffer
@@ -154,7 +154,7 @@ def encode_header(header: ImageHeader) -> bytes:
         header.base_size,
         header.checksums_crc,
     )
-    return fields + _CRC.pack(crc32c.crc32c(fields))
+    return fields + _CRC.pack(crc32c(fields))
 
 
 def decode_header(data: bytes) -> ImageHeader:
@@ -171,7 +171,7 @@ def decode_header(data: bytes) -> ImageHeader:
     # The version comes first: a later one may have its checksum elsewhere.
     if version != VERSION:
         raise DecodeError(f"an image file of version {version}: expected {VERSION}")
-    if _CRC.pack(crc32c.crc32c(fields)) != data[_FIELDS.size : HEADER_BYTES] or block != BLOCK_BYTES:
+    if _CRC.pack(crc32c(fields)) != data[_FIELDS.size : HEADER_BYTES] or block != BLOCK_BYTES:
         raise DecodeError("its header is damaged")
     named = CheckpointIdentity(end_offset=end_offset, epoch=epoch, size=size, digest=digest)
     return ImageHeader(checkpoint=named, rest_size=rest_size, base_size=base_size, checksums_crc=checksums)
@@ -179,13 +179,12 @@ def decode_header(data: bytes) -> ImageHeader:
 
 def checksums_of(blocks: Iterator[Buffer]) -> bytes:
     """Return the checksums of these blocks, as they stand at the end of a file."""
-    return b"".join(_CRC.pack(crc32c.crc32c(block)) for block in blocks)
+    return b"".join(_CRC.pack(crc32c(block)) for block in blocks)
 
 
 def checksum_of(checksums: bytes) -> int:
     """Return the checksum of the checksums, which the header holds."""
-    checksum: int = crc32c.crc32c(checksums)
-    return checksum
+    return crc32c(checksums)
 
 
 # An image file as it is mapped: its checksums, and whether it still is what it was when it was opened.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import AclBindingFilter, ChangePlace, StandardAcl
+from aclog.authorizer.acl import AclBindingFilter, ChangePlace
 from aclog.authorizer.acls_image import image_of
 from aclog.authorizer.settings import RANGES_LEVEL, generation_of_level
 from aclog.authorizer.standard import READ_CONFIGS, ClusterSettings, NodeSettings, Premise
@@ -27,7 +27,6 @@ from aclog.client.requests import (
     acl_contents,
     broker_cluster_id,
     cluster_of_brokers,
-    describe_acls,
     describe_cluster,
     describe_features,
     describe_quorum,
@@ -530,8 +529,8 @@ async def describe_cluster_id(connection: Connection) -> str:
         raise _explained(connection, "DescribeCluster", error) from None
 
 
-async def describe_all_acls(connection: Connection) -> list[StandardAcl]:
-    """Return all ACLs of the cluster (DescribeAcls), each once, in the order of the response.
+async def describe_all_contents(connection: Connection) -> set[bytes]:
+    """Return the contents of all ACLs of the cluster (DescribeAcls; aclog.authorizer.acls_image.content_of).
 
     Raises:
         RequestError: the broker has no authorizer or denies the request; with its code and the missing permission.
@@ -540,16 +539,15 @@ async def describe_all_acls(connection: Connection) -> list[StandardAcl]:
 
     """
     try:
-        rules = await describe_acls(connection, AclBindingFilter(), _RESPONSE_SECONDS)
+        return await acl_contents(connection, AclBindingFilter(), _RESPONSE_SECONDS)
     except RequestError as error:
         raise _explained(connection, "DescribeAcls", error) from None
-    return list(dict.fromkeys(rules))
 
 
 async def _contents(connection: Connection, filters: Sequence[AclBindingFilter]) -> set[bytes]:
     """Return the ACLs that match a filter, or all without a filter, as image_of takes them.
 
-    All are requested from a server that is too old for a filter. Raises as describe_all_acls.
+    All are requested from a server that is too old for a filter. Raises as describe_all_contents.
     """
     try:
         version_for(connection, DESCRIBE_ACLS, [each.resource_type for each in filters])
@@ -565,7 +563,7 @@ async def _contents(connection: Connection, filters: Sequence[AclBindingFilter])
 
 
 async def describe_scram_users(connection: Connection) -> tuple[UserCredentials, ...]:
-    """Return all SCRAM users, without keys (DescribeUserScramCredentials). Raises as describe_all_acls."""
+    """Return all SCRAM users, without keys (DescribeUserScramCredentials). Raises as describe_all_contents."""
     try:
         users = await describe_scram(connection)
     except RequestError as error:

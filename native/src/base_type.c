@@ -99,7 +99,13 @@ static PyObject *base_put(PyObject *self, PyObject *const *arguments, Py_ssize_t
     return changes_first(SELF(self), arguments, count);
 }
 
+static PyObject *base_session(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return ask_session(self, state_of(self), arguments, count);
+}
+
 static PyMethodDef methods[] = {
+    {"session", FUNCTION(base_session), SESSION_DOC},
     {"mask", FUNCTION(base_mask), MASK_DOC},
     {"has_candidate", FUNCTION(base_candidate), CANDIDATE_DOC},
     {"rule", FUNCTION(base_rule), RULE_DOC},

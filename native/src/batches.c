@@ -79,7 +79,7 @@ static bool check_batches(const uint8_t *data, size_t size, size_t at, bool sums
         header read = read_header(data + at);
         if (read.valid && (uint64_t)read.size > size - at)
             return true; /* truncated by the end of the buffer, which is no damage */
-        if (!read.valid || (sums && crc32c(data + at + CRC_FROM, (size_t)read.size - CRC_FROM) != read.crc)) {
+        if (!read.valid || (sums && crc32c(0, data + at + CRC_FROM, (size_t)read.size - CRC_FROM) != read.crc)) {
             *damage = (int64_t)at;
             return true;
         }
@@ -132,6 +132,31 @@ PyObject *bulk_batches(PyObject *module, PyObject *const *arguments, Py_ssize_t 
     free(whole.items);
     PyBuffer_Release(&data);
     return result;
+}
+
+PyObject *bulk_crc32c(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)module;
+    if (count != 2)
+        return PyErr_Format(PyExc_TypeError, "crc32c takes 2 arguments, not %zd", count);
+    unsigned long before = PyLong_AsUnsignedLong(arguments[1]);
+    if (before == (unsigned long)-1 && PyErr_Occurred())
+        return NULL;
+    if (before > UINT32_MAX)
+        return PyErr_Format(PyExc_ValueError, "crc32c(): %lu: expected 32 bits", before);
+    Py_buffer data;
+    if (PyObject_GetBuffer(arguments[0], &data, PyBUF_SIMPLE) < 0)
+        return NULL;
+    uint32_t sum;
+    if (data.len < 1 << 16) /* giving up the lock takes longer */
+        sum = crc32c((uint32_t)before, data.buf, (size_t)data.len);
+    else {
+        Py_BEGIN_ALLOW_THREADS
+        sum = crc32c((uint32_t)before, data.buf, (size_t)data.len);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&data);
+    return PyLong_FromUnsignedLong(sum);
 }
 
 /* ---- values ---- */

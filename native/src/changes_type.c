@@ -163,7 +163,13 @@ static PyObject *changes_rule(PyObject *self, PyObject *const *arguments, Py_ssi
     return ask_rule(state_of(self), arguments, count);
 }
 
+static PyObject *changes_session(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return ask_session(self, state_of(self), arguments, count);
+}
+
 static PyMethodDef methods[] = {
+    {"session", FUNCTION(changes_session), SESSION_DOC},
     {"mask", FUNCTION(changes_mask), MASK_DOC},
     {"has_candidate", FUNCTION(changes_candidate), CANDIDATE_DOC},
     {"rule", FUNCTION(changes_rule), RULE_DOC},

@@ -59,7 +59,7 @@ void crc32c_prepare(void)
     choose();
 }
 
-uint32_t crc32c(const uint8_t *data, size_t size)
+uint32_t crc32c(uint32_t before, const uint8_t *data, size_t size)
 {
-    return ~chosen(UINT32_MAX, data, size);
+    return ~chosen(~before, data, size);
 }

@@ -8,6 +8,7 @@
 /* Fills the tables and chooses the way; does the same each time it is called. */
 void crc32c_prepare(void);
 
-uint32_t crc32c(const uint8_t *data, size_t size);
+/* The checksum of some bytes, or of those before, whose checksum is `before`, with these after them. */
+uint32_t crc32c(uint32_t before, const uint8_t *data, size_t size);
 
 #endif

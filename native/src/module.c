@@ -15,6 +15,9 @@ static PyMethodDef functions[] = {
     {"order", FUNCTION(bulk_order),
      PyDoc_STR("order(buffer, starts, ends) -> rows\n\n"
                "Return the rows, int32, in the order of their bytes; equal ones stay in their order.")},
+    {"crc32c", FUNCTION(bulk_crc32c),
+     PyDoc_STR("crc32c(buffer, before) -> int\n\nReturn the CRC-32C of bytes, or of those before, whose sum is given, and\n"
+               "these.")},
     {"batches", FUNCTION(bulk_batches),
      PyDoc_STR("batches(buffer, position, sums) -> (columns, damage)\n\n"
                "Return the whole batches from a position on, headers and, with `sums`, checksums checked, as seven columns of int64:\n"
@@ -44,7 +47,8 @@ static int execute(PyObject *module)
     crc32c_prepare();
     state->base_type = add_type(module, &base_spec);
     state->changes_type = add_type(module, &changes_spec);
-    if (state->base_type == NULL || state->changes_type == NULL)
+    state->session_type = add_type(module, &session_spec);
+    if (state->base_type == NULL || state->changes_type == NULL || state->session_type == NULL)
         return -1;
     if (PyModule_AddStringConstant(module, "VERSION", VERSION) < 0)
         return -1;
@@ -61,6 +65,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     module_state *state = PyModule_GetState(module);
     Py_VISIT(state->base_type);
     Py_VISIT(state->changes_type);
+    Py_VISIT(state->session_type);
     return 0;
 }
 
@@ -69,6 +74,7 @@ static int clear(PyObject *module)
     module_state *state = PyModule_GetState(module);
     Py_CLEAR(state->base_type);
     Py_CLEAR(state->changes_type);
+    Py_CLEAR(state->session_type);
     return 0;
 }
 

@@ -19,6 +19,7 @@
 typedef struct {
     PyTypeObject *base_type;
     PyTypeObject *changes_type;
+    PyTypeObject *session_type;
 } module_state;
 
 /* The seed of hashes that nobody outside can foresee: it is made from Python's own secret. */
@@ -28,6 +29,7 @@ PyObject *bulk_number(PyObject *module, PyObject *const *arguments, Py_ssize_t c
 PyObject *bulk_crc32(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_order(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_batches(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *bulk_crc32c(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_values(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_cut(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 

@@ -11,7 +11,7 @@ PyObject *raise_damaged(void)
     return NULL;
 }
 
-static PyObject *raise_count(const char *name, int expected, Py_ssize_t count)
+PyObject *raise_count(const char *name, int expected, Py_ssize_t count)
 {
     PyErr_Format(PyExc_TypeError, "%s() takes %d arguments, not %zd", name, expected, count);
     return NULL;
@@ -40,6 +40,12 @@ int take_number(PyObject *argument, int64_t *value)
     return *value == -1 && PyErr_Occurred() ? -1 : 1;
 }
 
+void take_semantics(request *asked, int64_t semantics)
+{
+    asked->documented = (semantics & DOCUMENTED) != 0;
+    asked->in_ranges = (semantics & IN_RANGES) != 0;
+}
+
 /* Takes the resource type, the name and the semantics: 1, or 0 for the Python path, or -1 with an exception. */
 static int take_name(request *asked, PyObject *const *arguments)
 {
@@ -53,14 +59,12 @@ static int take_name(request *asked, PyObject *const *arguments)
     taken = take_number(arguments[2], &semantics);
     if (taken <= 0)
         return taken;
-    asked->documented = (semantics & DOCUMENTED) != 0;
-    asked->in_ranges = (semantics & IN_RANGES) != 0;
+    take_semantics(asked, semantics);
     asked->type = (unsigned)type;
     return type >= 0 && type < TYPES;
 }
 
-/* The same for the principal and the host. Kafka throws on a principal without a colon, and on `User:*`. */
-static int take_subject(request *asked, PyObject *const *arguments)
+int take_subject(request *asked, PyObject *const *arguments)
 {
     int taken = take_text(arguments[0], &asked->principal);
     if (taken <= 0)
@@ -72,8 +76,7 @@ static int take_subject(request *asked, PyObject *const *arguments)
     return memchr(who.data, ':', who.size) != NULL && !(who.size == 6 && memcmp(who.data, "User:*", 6) == 0);
 }
 
-/* Makes a search; -1 with an exception. */
-static int new_search(search *self, state asked, const request *wanted)
+int new_search(search *self, state asked, const request *wanted)
 {
     *self = (search){
         .base = &asked.base->columns, .changes = asked.changes, .version = asked.version, .asked = wanted};

@@ -4,6 +4,7 @@
 
 #include "types.h"
 
+#include "search.h"
 #include "store.h"
 
 /* What is asked: a base, and changes as of a version, or NULL. */
@@ -16,6 +17,16 @@ typedef struct {
 PyObject *ask_mask(state asked, PyObject *const *arguments, Py_ssize_t count);
 PyObject *ask_candidate(state asked, PyObject *const *arguments, Py_ssize_t count);
 PyObject *ask_rule(state asked, PyObject *const *arguments, Py_ssize_t count);
+/* The decisions of one client; `core` is the object that `asked` is a part of. */
+PyObject *ask_session(PyObject *core, state asked, PyObject *const *arguments, Py_ssize_t count);
+
+PyObject *raise_count(const char *name, int expected, Py_ssize_t count);
+/* Takes the principal and the host: 1, or 0 for the Python path, or -1 with an exception. Kafka throws on a principal
+ * without a colon, and on `User:*`. */
+int take_subject(request *asked, PyObject *const *arguments);
+void take_semantics(request *asked, int64_t semantics);
+/* Makes a search; -1 with an exception. */
+int new_search(search *self, state asked, const request *wanted);
 
 /* Takes a text as UTF-8: 1, or 0 if it cannot be encoded or is very long, or -1 with an exception. */
 int take_text(PyObject *argument, text *value);
@@ -33,6 +44,10 @@ int take_number(PyObject *argument, int64_t *value);
 #define RULE_DOC                                                                                                       \
     PyDoc_STR("rule(principal, host, operation, resource_type, name, semantics) -> int\n\n"                            \
               "Return the row of the base that Kafka names; -1: none matches; -2: ask the Python path.")
+#define SESSION_DOC                                                                                                    \
+    PyDoc_STR("session(principal, host, semantics, open, counts) -> Session\n\n"                                      \
+              "Return the decisions of one client. `open`: a name that no ACL covers is left to the Python path;\n"    \
+              "`counts`: two uint64 of an array, to which allowed and denied decisions are added.")
 #define PUT_DOC                                                                                                        \
     PyDoc_STR("put(resource_type, name, literal, principal, host, mask, rules) -> Changes\n\n"                         \
               "Return the base with one more change: the mask of all ACLs of a cell now, the base's included (-1:\n"   \

@@ -8,7 +8,8 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.client.requests import check_acls
+from aclog.authorizer.acls_image import content_of, ids_by_content
+from aclog.client.requests import check_acls, check_contents
 from aclog.metalog.batches import build_batch
 from aclog.metalog.errors import DecodeError
 from aclog.ops.sync import AclChanges, acl_changes
@@ -19,12 +20,18 @@ from tests.support.models import estates
 RULES = st.lists(estates.rules(), max_size=12)
 
 
+def contents(rules):
+    return set(map(content_of, rules))
+
+
 def replayed(polls):
     """Replay the batches of `acl_changes`; yield the ACLs before each poll, the changes, and the ACLs after it."""
     applier, numbers = Applier(), count(2)
     for polled in polls:
         recorded = {rule.acl: rule.id for rule in applier.image.acls}
-        changes = acl_changes(recorded, polled, lambda: UUID(int=next(numbers)))
+        by_content = ids_by_content(applier.image.acls)
+        assert by_content == {content_of(rule): rule_id.bytes for rule, rule_id in recorded.items()}
+        changes = acl_changes(by_content, contents(polled), lambda: UUID(int=next(numbers)))
         if changes:
             batch = build_batch(
                 changes.values(), base_offset=applier.next_offset, leader_epoch=1, timestamp=applier.next_offset
@@ -63,20 +70,21 @@ def test_only_changes_are_written(first, second):
 def test_the_order_of_a_response_is_irrelevant(polled, random):
     shuffled = random.sample(polled * 2, len(polled) * 2)
     numbers, others = count(2), count(2)
-    assert acl_changes({}, polled, lambda: UUID(int=next(numbers))) == acl_changes(
-        {}, shuffled, lambda: UUID(int=next(others))
+    assert acl_changes({}, contents(polled), lambda: UUID(int=next(numbers))) == acl_changes(
+        {}, contents(shuffled), lambda: UUID(int=next(others))
     )
 
 
 def test_no_changes_are_empty():
     rule = acl("orders")
-    assert not acl_changes({rule: UUID(int=2)}, [rule, rule], UUID)
+    assert not acl_changes({content_of(rule): UUID(int=2).bytes}, contents([rule, rule]), UUID)
     assert AclChanges().values() == []
 
 
 @given(RULES)
 def test_valid_acls(polled):
     check_acls(polled)
+    check_contents(contents(polled))
 
 
 @pytest.mark.parametrize(
@@ -91,6 +99,9 @@ def test_valid_acls(polled):
 def test_invalid_acls(change):
     with pytest.raises(DecodeError, match="expected"):
         check_acls([acl("orders"), evolve(acl("orders"), **change)])
+    if not {"resource_name", "principal", "host"} & change.keys():  # a longer text has no content
+        with pytest.raises(DecodeError, match="expected"):
+            check_contents(contents([acl("orders"), evolve(acl("orders"), **change)]))
 
 
 def test_codes_of_a_newer_kafka_the_longest_strings_and_odd_texts_are_valid():
@@ -98,5 +109,6 @@ def test_codes_of_a_newer_kafka_the_longest_strings_and_odd_texts_are_valid():
     longest = [evolve(acl("orders"), **change) for change in ({"resource_name": "x" * 32_767}, {"host": "€" * 10_922})]
     odd = [acl("", pattern_type=4), acl("orders", "no-colon"), acl("foo", resource_type=4)]  # Kafka describes them
     check_acls([*newer, *longest, *odd])
+    check_contents(contents([*newer, *longest, *odd]))
     for rule in (*newer, *longest, *odd):
         assert next(after for *_, after in replayed([[rule]])).keys() == {rule}

@@ -9,6 +9,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
+from crc32c import crc32c
 
 from aclog.authorizer.index import layout
 from aclog.metalog.native import NATIVE_VERSION, load_native, native
@@ -106,6 +107,15 @@ def test_batches_beyond_the_buffer_are_refused(starts, ends, counts):
 def test_a_count_beyond_its_batch_ends_the_values(count):
     columns = (np.array([each], np.int64) for each in (0, 64, count))
     assert native.values(bytes(64), *columns) == (b"", b"", 0)
+
+
+@needs_core
+def test_checksums_are_those_of_the_package():
+    random = Random(1)
+    for size in (0, 1, 7, 8, 9, 200, 70_000):
+        data, before = random.randbytes(size), random.randrange(1 << 32)
+        assert native.crc32c(data, before) == crc32c(data, before)
+        assert native.crc32c(memoryview(data)[size // 2 :], native.crc32c(data[: size // 2], 0)) == crc32c(data)
 
 
 @needs_core

@@ -112,6 +112,9 @@ def _outcome(flat: bytearray, asks: list[Ask], random: Random) -> str:
             lambda core, ask=ask, request=request: core.mask(ask.principal, ask.host, *request),
             lambda core, ask=ask, request=request: core.rule(ask.principal, ask.host, ask.operation, *request),
             lambda core, request=request: core.has_candidate(*request),
+            lambda core, ask=ask, request=request: core.session(
+                ask.principal, ask.host, request[2], False, array("Q", (0, 0))
+            ).allows(ask.operation, *request[:2], 0),
         )
         for question in questions:
             try:
@@ -165,11 +168,11 @@ _COUNTED = (bytearray, memoryview, array, Raising, Calling, Lying)
 """What the interpreter itself does not refer to elsewhere meanwhile, as it does to a 3."""
 _REFUSALS = (TypeError, ValueError, OverflowError, BufferError, MemoryError, OwnError)
 _MOST_ARGUMENTS = 8
-_QUESTIONS = ("mask", "has_candidate", "rule", "put", "read_ranges")
-_FUNCTIONS = ("number", "crc32", "order", "cut", "batches", "values")
+_QUESTIONS = ("mask", "has_candidate", "rule", "put", "read_ranges", "session", "allows")
+_FUNCTIONS = ("number", "crc32", "order", "cut", "crc32c", "batches", "values")
 _COUNTS = {
-    "mask": 5, "has_candidate": 3, "rule": 6, "put": 7, "read_ranges": 0, "Base": 1,
-    "number": 3, "crc32": 3, "order": 3, "cut": 3, "batches": 3, "values": 4,
+    "mask": 5, "session": 5, "allows": 4, "has_candidate": 3, "rule": 6, "put": 7, "read_ranges": 0, "Base": 1,
+    "number": 3, "crc32": 3, "order": 3, "cut": 3, "crc32c": 2, "batches": 3, "values": 4,
 }  # fmt: skip
 
 
@@ -185,7 +188,10 @@ def misuses(*, seed: int, count: int) -> tuple[Counter[str], list[str]]:
     owners = {"Base": native, **dict.fromkeys(_FUNCTIONS, native)}
     while outcomes.total() < count:
         name = random.choice((*_QUESTIONS, *_FUNCTIONS, "Base"))
-        function = getattr(owners.get(name) or random.choice((base, changed)), name, None)
+        owner = owners.get(name) or random.choice((base, changed))
+        if name == "allows":
+            owner = owner.session("User:a", "10.0.0.1", random.randrange(4), random.randrange(2), array("Q", (0, 0)))
+        function = getattr(owner, name, None)
         if function is None:  # changes have no `read_ranges`
             continue
         size = _COUNTS[name] if random.randrange(10) else random.randrange(_MOST_ARGUMENTS + 1)
@@ -219,10 +225,17 @@ def _misused(function: Callable[..., Any], arguments: list[Any]) -> str:
 def _fitting(name: str, place: int) -> str:
     """Return which arguments fit at a place."""
     if name in _FUNCTIONS:
-        return "number" if name == "batches" and place else "buffer"
-    if name == "Base":
+        return "number" if name in {"batches", "crc32c"} and place else "buffer"
+    if name == "Base" or (name, place) == ("session", 4):
         return "buffer"
-    texts = {"mask": (0, 1, 3), "has_candidate": (1,), "rule": (0, 1, 4), "put": (1, 3, 4)}
+    texts = {
+        "mask": (0, 1, 3),
+        "has_candidate": (1,),
+        "rule": (0, 1, 4),
+        "put": (1, 3, 4),
+        "session": (0, 1),
+        "allows": (2,),
+    }
     return "text" if place in texts.get(name, ()) else "number"
 
 

@@ -1,5 +1,6 @@
 """The index of ACLs: a base and an overlay of what changed since the base was built, in persistent maps."""
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product, starmap
 from typing import Any, NamedTuple, TypeAlias
@@ -83,7 +84,7 @@ class Overlay(NamedTuple):
     """By twice the resource type, plus one for LITERAL: by name, a text that keeps its hash, as no tuple does."""
     lengths: tuple[tuple[int, ...], ...] = ((),) * TYPES
     """By resource type: the lengths of the touched prefixes, longest first. Prefixes of a name are found by cutting it
-    at each length, which suits an overlay: it is small, and gone after the next merge."""
+    at each length, unless there are many lengths and many decisions on one version (`_listed_prefixes`)."""
     wildcards: tuple[TouchedResource | None, ...] = (None,) * TYPES
     """By resource type: LITERAL `*`, if touched. Every decision needs it, so it is kept out of the map."""
     ranges: "Map[str, tuple[str, ...]]" = Map()
@@ -221,10 +222,10 @@ class AclIndex:
 
     def prefix_mask(self, subject: Subject, resource_type: int, name: str) -> int:
         """Return the mask of all prefixes of a name."""
-        base, mask, whole = self.base, 0, len(name)
+        base, mask = self.base, 0
         get = self.overlay.touched[2 * resource_type].get
-        for length in self.overlay.lengths[resource_type]:
-            touched = get(name[:length]) if length <= whole else None
+        for prefix in self._possible_prefixes(resource_type, name):
+            touched = get(prefix)
             if touched is None:
                 continue
             if touched.shrunk:
@@ -262,12 +263,33 @@ class AclIndex:
     def _touched_prefixes(self, resource_type: int, name: str) -> list[Resource]:
         """Return the prefixes of a name that the overlay has, longest first."""
         resources, by_name = [], self.overlay.touched[2 * resource_type]
-        for length in self.overlay.lengths[resource_type]:
-            if length <= len(name):
-                touched = by_name.get(name[:length])
-                if touched is not None:
-                    resources.append(Resource(name[:length], literal=False, number=touched.number, touched=touched))
+        for prefix in self._possible_prefixes(resource_type, name):
+            touched = by_name.get(prefix)
+            if touched is not None:
+                resources.append(Resource(prefix, literal=False, number=touched.number, touched=touched))
         return resources
+
+    def _possible_prefixes(self, resource_type: int, name: str) -> Iterable[str]:
+        """Return all prefixes of a name that the overlay has, longest first, perhaps among others."""
+        lengths, whole = self.overlay.lengths[resource_type], len(name)
+        if len(lengths) > _FEW_LENGTHS:
+            names = self._listed_prefixes(resource_type)
+            if names is not None:
+                return prefixes_among(names, name)
+        return [name[:length] for length in lengths if length <= whole]
+
+    def _listed_prefixes(self, resource_type: int) -> list[str] | None:
+        """Return the prefixes of the overlay in order; None if listing them would not pay: it takes all names once."""
+        memo, maps = self.base.memo, self.overlay.touched
+        listed = memo.touched_names
+        if isinstance(listed, TouchedNames) and listed.maps is maps:
+            return listed.prefixes(resource_type)
+        asked = memo.asked
+        if asked is None or asked[0] is not maps:
+            memo.asked = [maps, 0]
+            return None
+        asked[1] += 1
+        return touched_names(self).prefixes(resource_type) if asked[1] * _PAYS >= self.overlay.changes else None
 
     def prefixes(self, resource_type: int, name: str) -> Iterator[Resource]:
         """Yield all prefixes of a name, longest first."""
@@ -339,11 +361,17 @@ class AclIndex:
 _ByName: TypeAlias = Map[str, TouchedResource]
 
 
+_FEW_LENGTHS = 12
+"""Up to so many look-ups take no longer than a search among names in order."""
+_PAYS = 64
+"""Decisions on one version of so many changes each, from which listing its names pays."""
+
+
 @frozen(eq=False)
 class TouchedNames:
     """The names of one version of an overlay."""
 
-    _maps: Sequence[_ByName]
+    maps: Sequence[_ByName]
     """As Overlay.touched."""
     _names: Sequence[list[str]]
     """By map: its names in the order of their code points."""
@@ -352,16 +380,45 @@ class TouchedNames:
         """Return the patterns of a type whose names begin with a text, which may be empty; `kind` is 0..7."""
         resources = []
         for literal in (False, True):
-            names, by_name = self._names[2 * kind + literal], self._maps[2 * kind + literal]
+            names, by_name = self._names[2 * kind + literal], self.maps[2 * kind + literal]
             low, high = prefix_range(names, prefix)
             for name in names[low:high]:
                 touched = by_name[name]
                 resources.append(Resource(name, literal=literal, number=touched.number, touched=touched))
         return resources
 
+    def prefixes(self, kind: int) -> list[str]:
+        """Return the names of the PREFIXED patterns of a type, in order."""
+        return self._names[2 * kind]
+
     def moved(self, maps: Sequence[_ByName]) -> "TouchedNames":
         """Return the names of another version, in time that mostly follows what differs."""
-        return TouchedNames(maps, tuple(starmap(_moved, zip(self._names, self._maps, maps, strict=True))))
+        return TouchedNames(maps, tuple(starmap(_moved, zip(self._names, self.maps, maps, strict=True))))
+
+
+def prefixes_among(names: Sequence[str], name: str) -> Iterator[str]:
+    """Yield those of some names, in order, that a name begins with, longest first."""
+    at = bisect_right(names, name)
+    while at:
+        candidate = names[at - 1]
+        if name.startswith(candidate):
+            yield candidate
+            at -= 1
+        else:
+            # What precedes it and is longer than what the two have in common is no prefix of the name.
+            at = bisect_right(names, name[: _alike(candidate, name)], 0, at - 1)
+
+
+def _alike(one: str, other: str) -> int:
+    """Return how many characters two texts have in common at their beginning."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def touched_names(index: AclIndex) -> TouchedNames:

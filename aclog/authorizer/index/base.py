@@ -154,6 +154,8 @@ class Memo:
     """Built lazily by aclog.authorizer.index.scan_order."""
     readings: object = None
     """What aclog.analysis.policy has read."""
+    asked: list[Any] | None = None
+    """The version of an overlay (its maps), and how many of its decisions have looked for prefixes."""
     touched_names: object = None
     """Of the overlay that was read last, from which those of others are made (aclog.authorizer.index.acl_index)."""
 

@@ -7,7 +7,7 @@ import struct
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from enum import IntEnum
 from itertools import islice
 from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
@@ -214,6 +214,13 @@ DOCUMENTED, IN_RANGES = 1, 2
 """Bits of a core's semantics: LITERAL `*` also covers names that begin with `*`; the host of an ACL may be a range."""
 
 
+class NativeSession(Protocol):
+    """The decisions of one client (aclog_native.Session)."""
+
+    def allows(self, operation: int, resource_type: int, name: str, heard: int, /) -> bool | None:
+        """Decide and count; None for what the whole call decides."""
+
+
 class Core(Protocol):
     """A base, or a base and changes, in the native core. Immutable: `put` returns another one."""
 
@@ -225,6 +232,11 @@ class Core(Protocol):
 
     def rule(self, principal: str, host: str, operation: int, resource_type: int, name: str, semantics: int, /) -> int:
         """Return the row of the base that Kafka names, NO_RULE, or RULE_OF_PYTHON."""
+
+    def session(
+        self, principal: str, host: str, semantics: int, is_open: bool, counts: MutableSequence[int], /
+    ) -> NativeSession:
+        """Return the decisions of one client; `counts`: two uint64, to which allowed and denied ones are added."""
 
     def put(
         self, resource_type: int, name: str, literal: bool, principal: str, host: str, mask: int, rules: int, /

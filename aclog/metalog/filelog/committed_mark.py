@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-import crc32c
 from attrs import define, evolve, field, frozen
 
+from aclog.metalog.batches import crc32c
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog.files import (
@@ -251,7 +251,7 @@ class Mark:
 def encode_slot(mark: Mark) -> bytes:
     """Return the 512 bytes of a slot."""
     head = _SLOT.pack(_MAGIC, _MARK_VERSION, mark.epoch, mark.offset).ljust(_SLOT_BYTES - _CRC.size, b"\0")
-    return head + _CRC.pack(crc32c.crc32c(head))
+    return head + _CRC.pack(crc32c(head))
 
 
 def decode_slot(data: bytes) -> Mark | None:
@@ -262,7 +262,7 @@ def decode_slot(data: bytes) -> Mark | None:
 
     """
     head, crc = data[: -_CRC.size], data[-_CRC.size :]
-    if len(data) != _SLOT_BYTES or _CRC.pack(crc32c.crc32c(head)) != crc:
+    if len(data) != _SLOT_BYTES or _CRC.pack(crc32c(head)) != crc:
         return None
     magic, version, epoch, offset = _SLOT.unpack_from(head)
     if magic != _MAGIC or version != _MARK_VERSION:

@@ -15,9 +15,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self, cast
 
-import crc32c
 from attrs import evolve, frozen
 
+from aclog.metalog.batches import crc32c
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import NO_SUCH_PATH, DecodeError, LogError
 from aclog.metalog.text_forms import format_properties, parse_properties
@@ -88,7 +88,7 @@ def without_checksum(data: bytes) -> bytes | None:
 
 
 def _last_line(text: bytes) -> bytes:
-    return _KEY + f"{crc32c.crc32c(text):08x}\n".encode("ascii")
+    return _KEY + f"{crc32c(text):08x}\n".encode("ascii")
 
 
 # File system primitives of the file log: complete writes, durable replacement, and OSErrors as LogErrors.

@@ -159,6 +159,11 @@ class AuthHelper:
     ) -> bool:
         if self.authorizer is None:
             return True
+        decided = request.session.decisions_by(self.authorizer).decide(
+            operation, resource_type, name, log_if_allowed=logged[0], log_if_denied=logged[1]
+        )
+        if decided is not None:
+            return decided
         make = _kept_action if len(name) <= LONGEST_REMEMBERED else _action
         action = make(operation, resource_type, name, *logged)
         return self.authorizer.authorize(request.context, [action])[0] is AuthorizationResult.ALLOWED
