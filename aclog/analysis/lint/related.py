@@ -102,9 +102,10 @@ class Shadowed(_Ineffective):
         "everyone, that rule is the likely mistake: keep this one."
     )
     details = (
-        "Super users (`super.users`) count as well. A broad rule for everyone is a finding of 16, 17 or 27: "
-        "`ALLOW READ topic * to User:*` makes every other READ redundant, and removing it after the others denies READ "
-        "to every principal. The finding then names the broad rule, and `--fix` keeps this one."
+        "An ALLOW for a super user (`super.users`) is also redundant. A broad rule for everyone is a finding of 16, 17 "
+        "or 27: `ALLOW READ topic * to User:*` makes every other READ redundant. If the others were removed, and later "
+        "the broad rule, every principal would lose READ. So the finding names the broad rule, and `--fix` keeps the "
+        "redundant one."
     )
     example = "`ALLOW READ topic team.a to User:a` beside `ALLOW READ topic team.* to User:a`."
     fix = "Remove the rule."
@@ -170,7 +171,7 @@ class OverriddenAllow(_Ineffective):
     severity = Severity.ERROR
     verdict = Verdict.OVERRIDDEN
     rationale = "Any DENY that matches takes precedence, even with a shorter prefix: the access is denied."
-    details = "An ALLOW of an operation that no request has, or on a name that no resource has, is a finding as well."
+    details = "An ALLOW of an operation that no request has, or on a name that no resource has, is also a finding."
     example = "`ALLOW READ topic pii.card to User:a` beside `DENY ALL topic pii.* to User:*`."
     fix = "Narrow the DENY, or remove the ALLOW."
 
@@ -194,7 +195,9 @@ class DeadDeny(_Ineffective):
     severity = Severity.WARNING
     verdict = Verdict.DEAD
     rationale = "Anything not allowed is denied by default: the rule only looks like protection."
-    details = "Without it every request is decided the same. `--fix` removes it only where another DENY covers it."
+    details = (
+        "Without the DENY every request is decided the same. `--fix` removes a DENY only where another DENY covers it."
+    )
     example = "`DENY WRITE topic a to User:a`, where no rule allows it."
     fix = "Remove the rule, unless it guards against future ALLOW rules."
 
@@ -428,7 +431,8 @@ class TransactionWithoutWrite(Lint):
     exact = False
     rationale = "A transactional producer needs WRITE on its transactional id and on the topics it writes to."
     details = (
-        "A finding is DESCRIBE on a transactional id without WRITE on any, or WRITE on one without WRITE on any topic."
+        "A finding has DESCRIBE on a transactional id without WRITE on any id, or WRITE on an id without WRITE on any "
+        "topic."
     )
     example = "`ALLOW WRITE transactional id tx to User:a`, and no WRITE on topics."
     fix = "Add WRITE on the transactional id and on the topics."
@@ -459,7 +463,7 @@ class IdempotentWrite(Lint):
     severity = Severity.WARNING
     exact = True
     rationale = "Since Kafka 2.8, WRITE on any topic includes idempotent writes (KIP-679): the rule is a leftover."
-    details = "With a `--broker-version` below 2.8 it is no finding."
+    details = "With a `--broker-version` below 2.8 the rule is not a finding."
     example = "`ALLOW IDEMPOTENT_WRITE cluster` beside `ALLOW WRITE topic a`, both for User:a."
     fix = "Remove the rule, once no broker is older than 2.8."
 
@@ -612,10 +616,10 @@ class SharedGroup(_SharedName):
     operation = AclOperation.READ
     rationale = "Members of a group share its partitions: one application takes messages from the other."
     details = (
-        "They have READ on the group, by LITERAL rules on its name or by one of its prefixes. A finding has ten "
-        "rules at most, and gives the number of the others. Workers of one Kafka Connect cluster and instances of one "
-        "Schema Registry share a group by design: principals that may all write the topics of its configuration, "
-        "offsets and status, or `_schemas`, are no finding."
+        "The principals have READ on the group, by LITERAL rules on its name or by a PREFIXED rule. A finding has ten "
+        "rules at most, and the number of further rules. Workers of one Kafka Connect cluster and instances of one "
+        "Schema Registry share a group by design: principals that may all write to the cluster's topics for "
+        "configuration, offsets and status, or to `_schemas`, are not a finding."
     )
     example = "READ on the group `g` for User:a and User:b."
     fix = "Use one group per application."
@@ -648,7 +652,7 @@ class SharedTransactionalId(_SharedName):
     resource_type = ResourceType.TRANSACTIONAL_ID
     operation = AclOperation.WRITE
     rationale = "A producer fences every other one with its id: two applications keep fencing each other."
-    details = "They have WRITE on the transactional id, by LITERAL rules on its name or by one of its prefixes."
+    details = "The principals have WRITE on the transactional id, by LITERAL rules on its name or by a PREFIXED rule."
     example = "WRITE on the transactional id `tx` for User:a and on `t*` for User:b."
     fix = "Use one transactional id, or one prefix, per application."
 
@@ -729,8 +733,8 @@ class ClosesOpenResource(Lint):
         "With allow.everyone.if.no.acl.found, the first rule on a resource ends the access of every other principal."
     )
     details = (
-        "The lint needs `--allow-everyone-if-no-acl-found` as well. Super users are excluded. A finding has twenty "
-        "rules at most."
+        "The lint also needs `--allow-everyone-if-no-acl-found`. Super users are excluded. A finding has twenty rules "
+        "at most."
     )
     example = "The first rule on topic `a` is for User:b; User:a, which wrote to it, is denied."
     fix = "Add rules for all principals that use the resource, before or together with the first one."

@@ -169,7 +169,7 @@ class IllegalTopicName(Lint):
     severity = Severity.ERROR
     exact = True
     rationale = "Topic names have up to 249 of the characters a-z A-Z 0-9 . _ -: the rule covers nothing."
-    details = "Nor can a topic have the name `.` or `..`. A prefix is a finding if no topic name can start with it."
+    details = "The names `.` and `..` are also impossible. A prefix is a finding if no topic name can start with it."
     example = "`ALLOW READ topic team/a` covers no topic."
     fix = "Use the name of the topic."
 
@@ -228,7 +228,8 @@ class CidrHost(Lint):
     exact = True
     rationale = "Without ranges (KIP-1276) the rule matches no client: an ALLOW grants nothing, a DENY blocks nothing."
     details = (
-        "Kafka 4.3.1 has no ranges; Kafka 4.4 and later have (`--kafka-version 4.4`), and this is no finding there."
+        "Kafka 4.3.1 has no ranges. Kafka 4.4 and later have ranges (`--kafka-version 4.4`), and such a rule is not a "
+        "finding there."
     )
     example = "`DENY ALL topic * to User:* from 10.0.0.0/8` blocks no client."
     fix = "Add one rule per address, or use brokers that support ranges (`--cidr`)."
@@ -312,9 +313,9 @@ class UnknownPrincipalType(Lint):
     exact = True
     rationale = "Kafka's own principal builder creates only users: a rule for a group or a role matches no client."
     details = (
-        "The types of principals in `--accesses` and of `--principal-types` count as well. Without "
-        "`--principal-types`, which a repository states once as `lint.principal-types`, it is a warning: another "
-        "principal builder, such as one for groups of LDAP, may create the type."
+        "The lint also accepts the types of principals in `--accesses`, and those of `--principal-types`, which a "
+        "repository sets as `lint.principal-types`. Without `--principal-types` a finding is a warning, since another "
+        "principal builder, such as one for LDAP groups, may create the type."
     )
     example = "`ALLOW READ topic a to Group:developers` grants nothing."
     fix = "Add one rule per user, or name the types that your principal builder creates (`--principal-types`)."
@@ -343,8 +344,8 @@ class NearMissPrincipal(Lint):
     exact = False
     rationale = "Kafka compares principals exactly: the rule matches no client, and the intended principal lacks it."
     details = (
-        "A principal is unknown if `--accesses` has no request by that principal. The part of the name that differs is "
-        "the end of a distinguished name. An unknown principal with a blank at an edge is also a finding without "
+        'A principal is unknown if `--accesses` has no request by that principal. "A part of its name" is the end of '
+        "a distinguished name. An unknown principal whose name begins or ends with a blank is also a finding without "
         "`--accesses`."
     )
     example = "A rule for `User:Alice`, where `User:alice` makes the requests."
@@ -494,7 +495,7 @@ class EveryoneMayWrite(Lint):
     exact = True
     rationale = "User:* is every client with any type of principal, and LITERAL `*` every existing and future name."
     details = (
-        "The operation is WRITE or ALL. A rule from a host that no client has (03, 04) is no finding. Other broad "
+        "The operation is WRITE or ALL. A rule from a host that no client has (03, 04) is not a finding. Other broad "
         "rules for everyone are findings of 27."
     )
     example = "`ALLOW ALL topic * to User:*`."
@@ -523,8 +524,8 @@ class ClusterRights(Lint):
         "ALTER on the cluster changes ACLs, so it is every right; CLUSTER_ACTION reads topics as a replica does."
     )
     details = (
-        "A finding grants ALTER or ALL on the cluster to a principal that is no super user, or CLUSTER_ACTION to one "
-        "that is no broker either."
+        "A finding grants ALTER or ALL on the cluster to a principal that is not a super user, or CLUSTER_ACTION to a "
+        "principal that is neither a broker nor a super user."
     )
     example = "`ALLOW ALTER cluster to User:ci`."
     fix = (
@@ -559,7 +560,7 @@ class EveryoneReachesFar(Lint):
     )
     details = """An ALLOW for one of these principals has broad access if it grants
 
-- everything of a type: LITERAL `*`, or PREFIXED on the empty name;
+- all names of a type: LITERAL `*`, or PREFIXED on the empty name;
 - a topic of Kafka itself: `__consumer_offsets`, `__transaction_state`, `__share_group_state`, `__cluster_metadata`, by name or by a prefix such as `__`;
 - the cluster;
 - all operations, on any name.
@@ -568,12 +569,12 @@ A warning is an operation that neither reads records nor changes anything (DESCR
 finding names (`0.0.0.0/0` and `::/0` are no restriction).
 
 Excluded are findings of 16 and 17, an ALLOW that a DENY overrides as a whole (09), rules that match no client (03, 04) or have an operation that does not exist (12), `User:ANONYMOUS`
-as a super user, and its rules on the cluster where it is a principal of brokers (`--broker-principals`). A DENY for everyone is no finding."""  # noqa: E501
+as a super user, and its rules on the cluster where it is a principal of brokers (`--broker-principals`). A DENY for everyone is not a finding."""  # noqa: E501
     example = "`ALLOW READ topic * to User:*`."
     fix = "Grant access to the principals, on the names and for the operations that need it."
     fix_details = (
-        "`--fix` changes none of these rules: who needs the access is your decision. Where everyone is intended, "
-        "suppress the finding with a reason ([how](repository.md#suppressions))."
+        "`--fix` changes none of these rules: only you can decide which principals need the access. If everyone is "
+        "intended, suppress the finding with a reason ([how](repository.md#suppressions))."
     )
 
     def find(self, table: RuleTable, context: LintContext) -> Iterator[Finding]:
@@ -740,8 +741,8 @@ class NoSuchName(Lint):
     details = (
         "Rules that allow CREATE are excluded. A topic that the same files declare counts as existing: a topic of "
         "Terraform, Strimzi, JulieOps or kafka-gitops. Without `--topics`, a rule that covers none of these is `info`, "
-        "unless content is unread or its name begins with `_`: others may exist. No rule is a finding that a declared "
-        "name may match whose value is not known."
+        "unless content is unread or its name begins with `_`, since other topics may exist. A rule is not a finding "
+        "if it may match a declared name whose value is unknown."
     )
     example = "`ALLOW READ topic order.v1`, where the topic is `orders.v1`."
     fix = "Correct the name, or remove the rule."
@@ -790,9 +791,9 @@ class PrefixWithoutSeparator(Lint):
     exact = False
     rationale = "`pay` covers `payroll.out` as well as `pay.in`, now and in the future."
     details = (
-        "The prefix of topics ends with none of the separators (`--separators`, `.-_`), and covers topics of several "
-        "owners, or only topics whose first part is longer than the prefix. The owner of a topic is the first part of "
-        "its name."
+        "The owner of a topic is the first part of its name. A finding is a prefix of topics that does not end with a "
+        "separator (`--separators`, by default `.-_`), and that covers topics of several owners, or only topics whose "
+        "first part is longer than the prefix."
     )
     example = "PREFIXED `pay`, where the topics `pay.in` and `payroll.out` exist."
     fix = "End the prefix with a separator: `pay.`."
@@ -933,7 +934,7 @@ class GrownReach(Lint):
     rationale = "Topics that came later are open to every principal with the pattern, without any decision on these."
     details = (
         "A finding is an ALLOW on a prefix that now covers topics of other owners, or at least ten times as many "
-        "topics and 20 more. If the prefix covered no topic when it was added, the first one that it covered counts."
+        "topics and 20 more. If the prefix covered no topic when it was added, the first topic that it covered counts."
     )
     example = "READ on `data*` covered 2 topics when it was added, and covers 90 now."
     fix = "Use a longer prefix, or the intended names."

@@ -45,7 +45,7 @@ class AlikePrincipals(Lint):
     severity = Severity.WARNING
     exact = False
     rationale = "Kafka compares principals exactly: if they are one client, each name has only a part of its rules."
-    details = "A finding has the rules of the principal with fewer rules, ten at most. Distinguished names are for 29."
+    details = "A finding has the rules of the principal with fewer rules, ten at most. For distinguished names see 29."
     example = "Rules for `User:team-a` and for `User:team_a`."
     fix = "Use the principal as it appears in kafka-authorizer.log."
 
@@ -68,8 +68,8 @@ class AlikeDistinguishedNames(Lint):
         "no space after a comma, the parts in the order of the certificate."
     )
     details = (
-        "A name whose text differs from that form (`cn=a`, `CN=a, O=b`) is a finding by itself. Rules of "
-        "`ssl.principal.mapping.rules` can make any text: suppress the finding if yours do."
+        "A name that does not have this form (`cn=a`, `CN=a, O=b`) is also a finding on its own. "
+        "`ssl.principal.mapping.rules` can make any text: suppress the finding if your rules do."
     )
     example = "Rules for `User:CN=a,O=b` and for `User:O=b, CN=a`."
     fix = "Use the name exactly as the broker logs it."
@@ -138,8 +138,8 @@ class OddPrincipal(Lint):
 
 - a wildcard in a name: `User:app-*`, `Group:*`;
 - an empty name: `User:`;
-- a type that is stated twice: `User:User:app`;
-- a template that was not expanded: `User:${app}`, `User:{{ app }}`, `User:<app>`; in a Terraform configuration it is a value that is known after apply, and no finding;
+- a duplicate type: `User:User:app`;
+- a template that was not expanded: `User:${app}`, `User:{{ app }}`, `User:<app>`; in a Terraform configuration `${...}` is a value known after apply, and not a finding;
 - several principals with commas between them, unless they are the parts of a distinguished name."""  # noqa: E501
     example = "`ALLOW READ topic a to User:app-*` grants nothing to `User:app-1`."
     fix = "State one rule for each principal, with its exact name."
@@ -172,7 +172,7 @@ class AnyAddress(Lint):
     severity = Severity.ERROR
     exact = True
     rationale = "It means all addresses where a server listens; the host of a rule is compared with that of a client."
-    details = "Kafka 4.4 does not count 0.0.0.0 as a part of any range of IPv4, not even of `0.0.0.0/0`."
+    details = "In Kafka 4.4, 0.0.0.0 is not in any IPv4 range, not even in `0.0.0.0/0`."
     example = "`ALLOW READ topic a to User:a from 0.0.0.0` grants nothing."
     fix = "Use `*` for every host, or the address of the client."
 
@@ -199,7 +199,7 @@ class HostAsksResolver(Lint):
         "InetAddress.getByName, which queries the resolver for a name: a decision waits for the answer, and the rule "
         "matches no client."
     )
-    details = "A text that begins with a hexadecimal digit and has a colon before the `/` is refused without a query."
+    details = "A host that begins with a hexadecimal digit and has a colon before the `/` is refused without a query."
     example = "`ALLOW READ topic a to User:a from host:80/24`."
     fix = "Remove the rule, or use an address or a range."
 
