@@ -38,6 +38,7 @@ EXCEPTIONS = {
     "snapshots/compaction.py": "bases above 50,000 ACLs are folded by a process, on files in memory",
     "snapshots/fold_process.py": "that process",
     "snapshots/helper_process.py": "that process",
+    "snapshots/log_image.py": "a cache of commands, for logs that are not a node's",
     "snapshots/image_file.py": "image files are mapped, and made by a process, above 4 MiB",
     "server/controller/snapshot_generator.py": "as image_file.py",
     "server/network/admission.py": "raises the limit of open files, when a process starts",

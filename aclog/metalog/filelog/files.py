@@ -141,7 +141,7 @@ def make_directories(directory: Path) -> None:
         missing.append(there)
         there = there.parent
     # A crash may have left this one without a durable name, if it was being created.
-    with suppress(PermissionError if missing else ()):
+    with suppress(*([PermissionError] if missing else [])):
         fsync_directory(there.parent)
     for each in reversed(missing):
         if each == directory:
