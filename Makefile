@@ -262,6 +262,14 @@ campaign-usage-kafka: venv build/jvm/.ready  ## an hour of a real Kafka, its aut
 campaign-mutations: venv build/jvm/.ready  ## twenty hand-made mutations, and the test that kills each; kept
 	$(BIN)/python -m tests.scenarios.mutations --tier all --out benchmarks/results/mutations.md
 
+.PHONY: simulate
+simulate: venv  ## a simulated cluster under faults for SECONDS=n of CPU time; SEED=n TRACE=1 repeats a seed, SHRINK=1 shortens it
+	SECONDS=$(SECONDS) SEED=$(SEED) TRACE=$(TRACE) SHRINK=$(SHRINK) $(BIN)/python -m tests.simulation.simulate
+
+.PHONY: simulate-mutations
+simulate-mutations: venv  ## the mutations planted in the simulated cluster: with which seed, and after how long, each is found
+	$(BIN)/python -m tests.simulation.mutations
+
 .PHONY: campaign-plan
 campaign-plan: venv  ## 10,000 random changes planned, applied, killed at every point, on two settings: what was to be seen is judged; kept
 	$(BIN)/python -m tests.planning.campaign --cases 10000 --workers $(WORKERS) --out benchmarks/results/plan.txt

@@ -1,11 +1,9 @@
 """The task that follows a quorum: fetch requests, their responses, and the buffer of committed batches."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
-from random import Random
 from typing import Any, NoReturn, Self, TypeAlias
 from uuid import UUID
 
@@ -24,6 +22,7 @@ from aclog.config.node_config import HostPort
 from aclog.metalog.batches import HEADER_SIZE, BatchRun, read_header
 from aclog.metalog.committed_log import CommittedLog
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError, ReplayError
+from aclog.metalog.machine import clock, randomness
 from aclog.metalog.primitives import elapsed_seconds
 from aclog.protocol.error_codes import (
     FENCED_LEADER_EPOCH,
@@ -274,10 +273,10 @@ class FetchBuffer(CommittedLog):
             if offset == self.high_watermark:
                 return b""
             self._mark_read(offset)
-            end = time.monotonic() + self.options.read_seconds
+            end = clock.monotonic() + self.options.read_seconds
             # The mark may run ahead of the batches: a full buffer is fetched one batch at a time (Fetcher).
             while offset == self._window.end and not self.closed and not self._stuck:
-                remaining = end - time.monotonic()
+                remaining = end - clock.monotonic()
                 if remaining <= 0:
                     raise self.reason(f"offset {offset} did not arrive within {self.options.read_seconds:g} s")
                 self._changed.wait(remaining)
@@ -700,8 +699,6 @@ _DAMAGED_RESPONSES = 3
 _IMMEDIATE_RETRIES = 3
 """Retries without backoff: learning the leader and its epoch takes a few."""
 
-_JITTER = Random()  # noqa: S311 - not a secret; an instance of its own leaves the program's seed alone
-
 
 async def fetch(
     connection: Connection, position: Position, options: ObserverOptions, *, max_bytes: int, cluster_id: str | None
@@ -836,7 +833,7 @@ class Fetcher:
         if self._retries <= _IMMEDIATE_RETRIES:
             return 0.0
         grown: float = self.options.retry_backoff * 2 ** min(self._retries - _IMMEDIATE_RETRIES, 16)
-        return min(grown, self.options.max_retry_backoff) * _JITTER.uniform(0.5, 1)
+        return min(grown, self.options.max_retry_backoff) * randomness.uniform(0.5, 1)
 
     async def _follow(self, connection: Connection) -> Redirect:
         """Fetch until another server has to be tried."""
@@ -896,7 +893,7 @@ class Fetcher:
             CommittedRecordsLostError: it has done so for too long to be a leader that is merely cut off.
 
         """
-        seconds = self._older_leaders.note(address, leads=epoch is not None, now=time.monotonic())
+        seconds = self._older_leaders.note(address, leads=epoch is not None, now=clock.monotonic())
         if epoch is not None and seconds >= self.options.older_leader_seconds:
             raise CommittedRecordsLostError(
                 f"has been leading in epoch {epoch} for {seconds:.0f} s, although epoch {self.state.leader_epoch} was "

@@ -10,6 +10,7 @@ from aclog.client.errors import FollowingEndedError, TransientReadError, retriab
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.filelog.files import CheckpointFile
+from aclog.metalog.machine import threads
 from aclog.metalog.primitives import current_time_ms
 from aclog.snapshots.publisher import Progress, Publisher, recover_log
 
@@ -57,13 +58,13 @@ class Follower:
     failure: Exception | None = field(default=None, init=False)
     error: MetadataError | None = field(default=None, init=False)
     """Why the last read failed; None after a successful one."""
-    _stopping: threading.Event = field(factory=threading.Event, init=False)
-    _ended: threading.Event = field(factory=threading.Event, init=False)
-    _thread: threading.Thread = field(init=False)
+    _stopping: "threading.Event" = field(factory=threads.event, init=False)
+    _ended: "threading.Event" = field(factory=threads.event, init=False)
+    _thread: "threading.Thread" = field(init=False)
 
     def start(self) -> None:
         """Start to follow, in a thread of its own."""
-        self._thread = threading.Thread(target=self._run, name="metadata-follower", daemon=True)
+        self._thread = threads.Thread(target=self._run, name="metadata-follower", daemon=True)
         self._thread.start()
 
     def stop(self, timeout: float | None = None) -> bool:

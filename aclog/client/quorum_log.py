@@ -1,9 +1,7 @@
 """A quorum's log, read over the network: replayed into an image, or appended to a mirror log."""
 
 import asyncio
-import shutil
 import threading
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
@@ -31,6 +29,7 @@ from aclog.metalog.committed_log import Closeable
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.filelog.files import CheckpointFile, checkpoint_name
 from aclog.metalog.filelog.mirror import MirrorLog
+from aclog.metalog.machine import clock, disk, threads
 from aclog.metalog.primitives import current_time_ms, elapsed_seconds
 from aclog.snapshots.image import Freshness
 
@@ -113,14 +112,14 @@ class QuorumLog(Closeable):
     _snapshots: SnapshotDownload = field(init=False)
     _loop: asyncio.AbstractEventLoop = field(init=False)
     _task: "asyncio.Task[None]" = field(init=False)
-    _thread: threading.Thread = field(init=False)
+    _thread: "threading.Thread" = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._buffer = FetchBuffer(
             name=f"quorum {','.join(map(str, self.servers))}", options=self.options, made_room=self._made_room
         )
         started: Future[None] = Future()
-        self._thread = threading.Thread(target=self._run, args=(started,), name="quorum-observer", daemon=True)
+        self._thread = threads.Thread(target=self._run, args=(started,), name="quorum-observer", daemon=True)
         # Readers are synchronous and may be many; one event loop in one thread serves them all.
         self._thread.start()
         # The fetcher and the connections are created on the loop; properties and reads need them. This raises only if
@@ -241,7 +240,7 @@ class QuorumLog(Closeable):
                 self._loop.call_soon_threadsafe(self._task.cancel)
             self._thread.join(_CLOSE_SECONDS)
             if self._snapshots.directory is not None:
-                shutil.rmtree(self._snapshots.directory, ignore_errors=True)
+                disk.rmtree(self._snapshots.directory, ignore_errors=True)
 
     def _run(self, started: "Future[None]") -> None:
         """Run the event loop; creating one fails if the process has too many open files."""
@@ -333,7 +332,7 @@ class QuorumMirror:
 
     quorum: QuorumLog
     mirror: MirrorLog
-    stop: threading.Event
+    stop: "threading.Event"
     notify: Notify = field(default=lambda _: None)
     advance: Advance = field(default=lambda _done, _total: None)
     patience: float | None = None
@@ -353,7 +352,7 @@ class QuorumMirror:
     """The errors since the last success."""
     _suspect: MetadataError | None = field(default=None, init=False)
     """The log's error when a wait last timed out."""
-    _last_success: float = field(factory=time.monotonic, init=False)
+    _last_success: float = field(factory=clock.monotonic_seconds, init=False)
 
     @property
     def lag(self) -> int:
@@ -445,7 +444,7 @@ class QuorumMirror:
         self.failed(str(error))
         if refused:
             raise error.with_traceback(None)
-        if self.patience is not None and time.monotonic() - self._last_success >= self.patience:
+        if self.patience is not None and clock.monotonic() - self._last_success >= self.patience:
             raise LogError(f"given up after {self.patience:g} s without a usable leader: {error}")
         if str(error) not in self._notified:
             self._notified.add(str(error))
@@ -453,7 +452,7 @@ class QuorumMirror:
         self.stop.wait(_MIRROR_WAIT_SECONDS)
 
     def _note_success(self) -> None:
-        self._last_success = time.monotonic()
+        self._last_success = clock.monotonic()
         self.succeeded()
         self._suspect = None
         if self._notified:

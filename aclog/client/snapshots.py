@@ -1,8 +1,6 @@
 """Download of a quorum's newest snapshot."""
 
 import asyncio
-import tempfile
-import time
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +13,7 @@ from aclog.config.node_config import HostPort
 from aclog.metalog.batches import scan_batches
 from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, MetadataError
 from aclog.metalog.filelog.files import PARTIAL_SUFFIX, CheckpointFile, checkpoint_name, log_error
+from aclog.metalog.machine import clock, disk
 from aclog.protocol.messages import message_type
 
 # A second connection to the leader, for historical reads and snapshots: a Fetch that waits would delay them.
@@ -66,8 +65,8 @@ class SideConnection:
 
     @property
     def deadline(self) -> float:
-        """When to give up an operation that starts now, on the clock of time.monotonic()."""
-        return time.monotonic() + self.fetcher.options.read_seconds
+        """When to give up an operation that starts now, on the clock of clock.monotonic()."""
+        return clock.monotonic() + self.fetcher.options.read_seconds
 
     async def retry(self, error: MetadataError, deadline: float) -> None:
         """Disconnect and back off, before the caller tries again.
@@ -78,7 +77,7 @@ class SideConnection:
         """
         await self.close()
         hopeless = isinstance(error, LoginError | ConfigError) or self.fetcher.buffer.failure is not None
-        if hopeless or time.monotonic() >= deadline:
+        if hopeless or clock.monotonic() >= deadline:
             raise error
         await asyncio.sleep(self.fetcher.options.retry_backoff)
 
@@ -318,7 +317,7 @@ class SnapshotDownload:
     def _directory(self) -> Path:
         if self.directory is None:
             try:
-                self.directory = Path(tempfile.mkdtemp(prefix="aclog-observer-"))
+                self.directory = Path(disk.mkdtemp(prefix="aclog-observer-"))
             except OSError as error:
                 raise LogError(f"cannot create a directory for a snapshot: {error.strerror or error}") from error
         return self.directory

@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 
 from aclog.metalog.batches import BatchRun
 from aclog.metalog.errors import LogError, MetadataError
+from aclog.metalog.machine import threads
 
 # The in-memory window of committed batches that a reader of a remote log keeps: one contiguous range of the log.
 
@@ -100,7 +101,7 @@ class CommittedLog:
     failure: MetadataError | None = field(default=None, init=False)
     closed: bool = field(default=False, init=False)
     _window: CommittedWindow = field(factory=CommittedWindow, init=False)
-    _changed: threading.Condition = field(factory=threading.Condition, init=False)
+    _changed: "threading.Condition" = field(factory=threads.condition, init=False)
 
     def report(self, error: MetadataError, *, retriable: bool) -> None:
         """Record why no batches arrive at the moment."""

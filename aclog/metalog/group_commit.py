@@ -9,9 +9,7 @@ the first of them would leave the others to the next one. So the commit thread l
 the last group had, or until none has arrived for as long as the last commit took. A single writer never lingers.
 """
 
-import os
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -22,6 +20,7 @@ from attrs import define, field
 from aclog.metalog.batches import BatchHeader, check_crc, read_header
 from aclog.metalog.committed_log import Appended
 from aclog.metalog.errors import DecodeError, FencedError, LogError
+from aclog.metalog.machine import clock, threads
 
 MAX_BATCH_BYTES = 8 << 20
 """Kafka's smallest metadata.log.segment.bytes: a Kafka node that takes over this log would fail on a larger batch."""
@@ -44,7 +43,7 @@ class Acknowledgement(Future[Appended]):
         """Create it running rather than pending: a write that is under way cannot be cancelled."""
         super().__init__()
         self.set_running_or_notify_cancel()
-        self._gate = threading.Lock()
+        self._gate = threads.Lock()
         # Held until the future completes; `_pass` blocks on it.
         self._gate.acquire()
 
@@ -102,8 +101,8 @@ class GroupCommit:
     """Called once, in the commit thread, before the waiting futures fail."""
     _waiting: list[_Waiting] = field(init=False, factory=list)
     _waiting_bytes: int = field(init=False, default=0)
-    _guard: threading.Lock = field(init=False, factory=threading.Lock)
-    _work: threading.Condition = field(init=False)
+    _guard: "threading.Lock" = field(init=False, factory=threads.lock)
+    _work: "threading.Condition" = field(init=False)
     _in_commit: list[_Waiting] = field(init=False, factory=list)
     _refusal: str = field(init=False, default="")
     _refused_as: type[LogError] = field(init=False, default=LogError)
@@ -113,12 +112,12 @@ class GroupCommit:
     _last_size: int = field(init=False, default=1)
     _last_seconds: float = field(init=False, default=0.0)
     _closing: bool = field(init=False, default=False)
-    _pid: int = field(init=False, factory=os.getpid)
-    _thread: threading.Thread = field(init=False)
+    _pid: int = field(init=False, factory=threads.process_id)
+    _thread: "threading.Thread" = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._work = threading.Condition(self._guard)
-        self._thread = threading.Thread(target=self._run, name=f"commit {self._name}", daemon=True)
+        self._work = threads.Condition(self._guard)
+        self._thread = threads.Thread(target=self._run, name=f"commit {self._name}", daemon=True)
         self._thread.start()
 
     @property
@@ -146,7 +145,7 @@ class GroupCommit:
         if len(batch) > MAX_BATCH_BYTES:
             raise LogError(f"{self._name}: a batch of {len(batch)} bytes: expected at most {MAX_BATCH_BYTES}")
         # A forked child inherits this object, but neither the commit thread nor the fcntl locks of the log.
-        if os.getpid() != self._pid:
+        if threads.getpid() != self._pid:
             raise LogError(f"{self._name}: opened for writing by process {self._pid}, not by this one")
         future = Acknowledgement()
         with self._guard:
@@ -182,12 +181,12 @@ class GroupCommit:
                 return
 
     def _commit_some(self, group: list[_Waiting]) -> None:
-        begin = time.monotonic()
+        begin = clock.monotonic()
         count = self._commit(
             [waiting.data for waiting in group], [waiting.appended.last_offset + 1 for waiting in group]
         )
 
-        self._last_seconds = time.monotonic() - begin
+        self._last_seconds = clock.monotonic() - begin
         with self._guard:
             done, self._in_commit = self._in_commit[:count], self._in_commit[count:]
         # Futures complete outside of the lock: their callbacks may append again.
@@ -263,9 +262,9 @@ class GroupCommit:
             LogError: called from a future's callback, that is, in the commit thread itself.
 
         """
-        if self._thread is threading.current_thread():
+        if self._thread is threads.current_thread():
             raise LogError(f"{self._name}: cannot be closed by a callback of its own append")
-        if self._pid != os.getpid():
+        if self._pid != threads.getpid():
             return  # a forked child has no commit thread, and may have inherited the lock in its locked state
         with self._guard:
             self._closing = True

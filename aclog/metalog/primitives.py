@@ -1,9 +1,6 @@
 """Primitive types of Kafka as bytes, read one by one or vectorized, and uuids as text."""
 
 import binascii
-import os
-import sys
-import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from mmap import mmap
@@ -13,6 +10,7 @@ from uuid import UUID, SafeUUID
 from attrs import define, field
 
 from aclog.metalog.errors import ConfigError, DecodeError, EncodeError
+from aclog.metalog.machine import clock, randomness
 
 # Kafka's primitive types as bytes: varints, compact strings, bytes and arrays (KIP-482), zigzag varints (batches).
 #
@@ -215,7 +213,7 @@ def parse_uuid(text: str) -> UUID:
 
 
 def random_uuid(token_bytes: Callable[[int], bytes]) -> UUID:
-    """Return a new uuid from a source of random bytes such as `secrets.token_bytes`, as Uuid.randomUuid does.
+    """Return a new uuid from a source of random bytes such as `randomness.token_bytes`, as Uuid.randomUuid does.
 
     Version 4, never 0 or 1 (reserved by Kafka), and its text never begins with `-`, which would look like a flag.
     """
@@ -243,7 +241,7 @@ class RandomIds:
 
     def _take(self, count: int) -> bytes:
         if self._position + count > len(self._pool):
-            self._pool, self._position = os.urandom(_POOL_BYTES), 0
+            self._pool, self._position = randomness.urandom(_POOL_BYTES), 0
         self._position += count
         return self._pool[self._position - count : self._position]
 
@@ -253,9 +251,9 @@ class RandomIds:
 
 def current_time_ms() -> int:
     """Return the time in ms since 1970 (Kafka's Time.milliseconds)."""
-    return time.time_ns() // 1_000_000
+    return clock.time_ns() // 1_000_000
 
 
 def elapsed_seconds() -> float:
     """Return seconds since an arbitrary moment; never goes back, and counts suspension where the system does."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
+    return clock.boot_time()

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from importlib import import_module
@@ -12,6 +11,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from attrs import frozen
 
 from aclog.config.node_config import NodeConfig
+from aclog.metalog.machine import threads
 
 # The event loop of a node: uvloop's if it is installed, else asyncio's own.
 
@@ -161,7 +161,7 @@ class LoopFuture(Future[T], Generic[T]):
             return
         if asyncio._get_running_loop() is self._loop:
             raise TimeoutError("not done yet, and its own event loop cannot wait for it")
-        ended = threading.Event()
+        ended = threads.Event()
         self._loop.call_soon_threadsafe(self.add_done_callback, lambda _: ended.set())
         if not ended.wait(timeout):
             raise TimeoutError

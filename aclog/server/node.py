@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-import secrets
 import ssl
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
@@ -49,6 +47,7 @@ from aclog.config.node_config import HostPort, Listener, LogKind, NodeConfig
 from aclog.config.properties import SslPrincipalMapper
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog.meta_properties import MetaProperties
+from aclog.metalog.machine import clock, randomness
 from aclog.metalog.primitives import random_uuid
 from aclog.metalog.records import BrokerEndpoint
 from aclog.protocol.headers import Handler
@@ -412,10 +411,10 @@ class Node:
         # Early-start listeners open before replay: observers and other controllers can fetch while this node is still
         # loading; all but super users get AUTHORIZER_NOT_READY until then (KIP-801).
         await listeners.open(early=True)
-        begun = time.monotonic()
+        begun = clock.monotonic()
         await self._replay()
         image = self.publisher.current
-        took = time.monotonic() - begun
+        took = clock.monotonic() - begun
         self._access.watch()
         _log.info("replayed to offset %d in %.1f s: %d ACLs", image.end_offset, took, len(image.acls))
         await listeners.open(early=False)
@@ -512,7 +511,7 @@ class Node:
                 seconds=self.config.brokers.session_timeout_ms / 2000,
             )
             stack.push_async_callback(forwarder.close)
-        incarnation_id = random_uuid(secrets.token_bytes)
+        incarnation_id = random_uuid(randomness.token_bytes)
         if self.config.log_kind is not LogKind.QUORUM:
             self._lifecycle = self._make_lifecycle(channel, incarnation_id)
         cluster = ClusterView(
@@ -546,7 +545,7 @@ class Node:
             cluster_id=self.meta.cluster_id,
             incarnation_id=incarnation_id,
             # A directory that a Kafka before 3.7 formatted has no id; nothing is stored under it here.
-            log_dirs=(self.meta.directory_id or random_uuid(secrets.token_bytes),),
+            log_dirs=(self.meta.directory_id or random_uuid(randomness.token_bytes),),
             features=supported_features(self.config.generation, cidr=self.config.cidr),
             endpoints=lambda: [
                 BrokerEndpoint(name=each.name, host=at.host, port=at.port, security_protocol=each.security_protocol.id)
@@ -629,7 +628,7 @@ class Node:
         metrics.applied_offset.set_function(lambda: publisher.current.end_offset - 1)
         metrics.committed_offset.set_function(lambda: self._high_watermark() - 1)
         metrics.lag_records.set_function(lambda: max(self._high_watermark() - publisher.current.end_offset, 0))
-        metrics.lag.set_function(lambda: self._lag_seconds(time.time()))
+        metrics.lag.set_function(lambda: self._lag_seconds(clock.time()))
 
     def _high_watermark(self) -> int:
         if self._follower is not None:

@@ -4,7 +4,6 @@ import logging
 import logging.config
 import os
 import sys
-import time
 from collections.abc import Mapping, MutableMapping
 from io import StringIO
 from typing import Any, TextIO
@@ -16,6 +15,7 @@ from structlog.typing import ExcInfo, Processor
 
 from aclog.authorizer.audit import AUDIT_LOGGER, TRACE
 from aclog.metalog.errors import printable
+from aclog.metalog.machine import clock
 
 _KAFKA_LINE = "[%(asctime)s,%(msecs)03d] %(levelname)s %(message)s (%(name)s)"
 """Kafka's own layout of log lines ([%d] %p %m (%c))."""
@@ -119,7 +119,7 @@ class _RateLimit(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """See logging.Filter."""
-        second = int(time.monotonic())
+        second = int(clock.monotonic())
         if second != self._second:
             if self._left_out:
                 record.left_out = self._left_out

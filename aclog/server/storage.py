@@ -2,9 +2,7 @@
 
 import asyncio
 import binascii
-import os
 import re
-import secrets
 from base64 import b64decode
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -45,13 +43,12 @@ from aclog.metalog.control_records import (
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.filelog.committed_mark import COMMITTED_FILE
 from aclog.metalog.filelog.files import (
-    DIRECTORY_MODE,
     METADATA_DIRECTORY,
     TEMPORARY_SUFFIX,
     checkpoint_name,
-    fsync_directory,
     list_segments,
     log_error,
+    make_directories,
     replace_durably,
     write_all,
     written_whole,
@@ -63,6 +60,7 @@ from aclog.metalog.filelog.meta_properties import (
     read_meta_properties,
     write_meta_properties,
 )
+from aclog.metalog.machine import disk, randomness
 from aclog.metalog.primitives import current_time_ms, parse_uuid, random_uuid, uuid_text
 from aclog.metalog.records import FeatureLevelRecord, UserScramCredentialRecord
 from aclog.server.feature_levels import SCRAM_SINCE, FeatureLevels, feature_levels
@@ -237,7 +235,7 @@ def _write_first_checkpoint(directory: Path, data: bytes) -> None:
     path = log / FIRST_CHECKPOINT
     try:
         with written_whole(path) as fd:
-            os.fchmod(fd, READ_ONLY)
+            disk.fchmod(fd, READ_ONLY)
             write_all(fd, data)
     except OSError as error:
         raise log_error(error, path, "cannot write") from error
@@ -245,9 +243,7 @@ def _write_first_checkpoint(directory: Path, data: bytes) -> None:
 
 def _make(directory: Path) -> None:
     try:
-        directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        # Else a crash could lose the new directory together with the files synced in it.
-        fsync_directory(directory.parent)
+        make_directories(directory)
     except OSError as error:
         raise log_error(error, directory, "cannot create") from error
 
@@ -544,7 +540,7 @@ def format_storage(
     options: FormatOptions = _DEFAULT_OPTIONS,
     *,
     now_ms: int | None = None,
-    token_bytes: Callable[[int], bytes] = secrets.token_bytes,
+    token_bytes: Callable[[int], bytes] = randomness.token_bytes,
 ) -> FormatResult:
     """Format every log directory that is not formatted; nothing is written unless the request is valid as a whole.
 
@@ -591,7 +587,7 @@ def ensure_formatted(
     *,
     cluster_id: str | None = None,
     now_ms: int | None = None,
-    token_bytes: Callable[[int], bytes] = secrets.token_bytes,
+    token_bytes: Callable[[int], bytes] = randomness.token_bytes,
 ) -> MetaProperties:
     """Return the metadata log's meta.properties; format the directories first if all of them are empty.
 

@@ -56,6 +56,7 @@ from aclog.metalog.filelog.files import (
     write_all,
     written_whole,
 )
+from aclog.metalog.machine import disk
 from aclog.metalog.records import MetadataRecord
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.image import METADATA_VERSION, Image, NewerKafka, Provenance
@@ -356,7 +357,7 @@ def read_image_file(checkpoint: Path) -> Image | None:
         return None
     path = image_path(checkpoint)
     try:
-        fd = os.open(path, _FLAGS)
+        fd = disk.open(path, _FLAGS)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -368,7 +369,7 @@ def read_image_file(checkpoint: Path) -> Image | None:
     except DecodeError as error:
         raise error.at(path=str(path)) from error
     finally:
-        os.close(fd)
+        disk.close(fd)
 
 
 @frozen(kw_only=True)
@@ -381,7 +382,7 @@ class _Place:
     @classmethod
     def of(cls, fd: int, what: str) -> "_Place":
         """Return those of an open file. Raises DecodeError if it is not a regular file."""
-        status = os.fstat(fd)
+        status = disk.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             raise DecodeError(f"{what} is not a regular file")
         return cls(owner=status.st_uid, size=status.st_size)
@@ -399,7 +400,7 @@ class _ImageFile:
     def read(self) -> Image:
         """Check everything, then map the base. Raises DecodeError and OSError."""
         place = _Place.of(self.fd, "it")
-        if os.fstat(self.fd).st_mode & _OTHERS_MAY_WRITE:
+        if disk.fstat(self.fd).st_mode & _OTHERS_MAY_WRITE:
             raise DecodeError("writable by others than its owner: expected mode 0600")
         header = decode_header(read_at(self.fd, 0, HEADER_BYTES))
         if header.file_size != place.size:
@@ -415,7 +416,7 @@ class _ImageFile:
                 f"made from the checkpoint of offset {made_from.end_offset}, epoch {made_from.epoch}, not from "
                 f"{self.checkpoint.name}"
             )
-        fd = os.open(self.checkpoint, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = disk.open(self.checkpoint, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             place = _Place.of(fd, self.checkpoint.name)
             if place.owner != owner:
@@ -423,7 +424,7 @@ class _ImageFile:
             if place.size != made_from.size or digest_of_file(fd, place.size) != made_from.digest:
                 raise DecodeError(f"made from another {self.checkpoint.name} than the one beside it")
         finally:
-            os.close(fd)
+            disk.close(fd)
 
 
 def mapped_image(fd: int, path: Path, header: ImageHeader) -> Image:

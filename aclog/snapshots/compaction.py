@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
@@ -28,6 +27,7 @@ from aclog.authorizer.index.acl_index import AclIndex, Overlay
 from aclog.authorizer.index.base import Base, base_of
 from aclog.authorizer.index.queries import SUMS, ids_digest
 from aclog.metalog.errors import DecodeError, MetadataError, printable
+from aclog.metalog.machine import clock, threads
 from aclog.metalog.persistent_map import Map
 from aclog.metalog.records import AccessControlEntryRecord, TaggedFields
 from aclog.snapshots.applier import AclChange
@@ -139,13 +139,13 @@ class Pauses:
     Getting the lock back takes up to 5 ms for each other busy thread, so pausing after every step would take too long.
     """
 
-    _worked_to: float = field(factory=time.thread_time, init=False)
+    _worked_to: float = field(factory=clock.thread_time, init=False)
 
     def pause(self) -> None:
         """Sleep, if this thread has worked for a while."""
-        if time.thread_time() - self._worked_to >= _WORK_S:
-            time.sleep(_PAUSE_S)
-            self._worked_to = time.thread_time()
+        if clock.thread_time() - self._worked_to >= _WORK_S:
+            clock.sleep(_PAUSE_S)
+            self._worked_to = clock.thread_time()
 
 
 def fold_at(rules: int, most: int = MERGE_AT) -> int:
@@ -410,7 +410,7 @@ class FoldInProcess:
     million ACLs: if that were the one of the mapping, it would happen with the interpreter's lock held."""
     _worker: Worker | None = field(default=None, init=False)
     _closed: bool = field(default=False, init=False)
-    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _lock: "threading.Lock" = field(factory=threads.lock, init=False)
 
     def fold(self, acls: AclsImage) -> AclsImage:
         """Return the same ACLs without an overlay.

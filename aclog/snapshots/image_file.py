@@ -14,6 +14,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.batches import crc32c
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog.files import read_at
+from aclog.metalog.machine import disk
 from aclog.metalog.primitives import Buffer
 
 # The content digest of a checkpoint, by which its image file names it.
@@ -59,7 +60,7 @@ def digest_of_file(fd: int, size: int) -> bytes:
 def _part(fd: int, start: int, size: int) -> bytes:
     end = min(start + PART_BYTES, size)
     hasher, buffer = sha256(), bytearray(_READ_BYTES)
-    while start < end and (count := os.preadv(fd, [memoryview(buffer)[: end - start]], start)):
+    while start < end and (count := disk.preadv(fd, [memoryview(buffer)[: end - start]], start)):
         hasher.update(memoryview(buffer)[:count])
         start += count
     return hasher.digest()
@@ -208,7 +209,7 @@ def _blocks(fd: int, header: ImageHeader) -> Iterator[Buffer]:
     buffer = memoryview(bytearray(BLOCK_BYTES))
     for start, end in header.blocks():
         block = buffer[: end - start]
-        if os.preadv(fd, [block], start) != len(block):
+        if disk.preadv(fd, [block], start) != len(block):
             raise DecodeError("it changed while it was read")
         yield block
 
@@ -231,12 +232,12 @@ class MappedFile(mmap.mmap):
         check_blocks(fd, header)
         mapped = super().__new__(cls, fd, header.file_size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
         mapped.path, mapped.header, mapped._stamp = path, header, stamp
-        mapped._fd = os.dup(fd)
+        mapped._fd = disk.dup(fd)
         return mapped
 
     def __del__(self) -> None:
         if self._fd >= 0:
-            os.close(self._fd)
+            disk.close(self._fd)
 
     def check(self) -> None:
         """Check that the content is what was mapped; its blocks only if the file, or its name, has changed since.
@@ -261,7 +262,7 @@ class MappedFile(mmap.mmap):
 
 def _stamp_of(fd: int) -> tuple[int, int, int]:
     """Return what changes when a file is written to or truncated; a rename or an unlink changes it too."""
-    status = os.fstat(fd)
+    status = disk.fstat(fd)
     # A copy that keeps times (cp -p, rsync -t) sets the modification time back; the change time cannot be set.
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 

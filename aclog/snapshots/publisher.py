@@ -6,7 +6,6 @@ following from there.
 
 import ctypes
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -22,6 +21,7 @@ from aclog.metalog.errors import CheckpointError, DecodeError, LogError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.files import CheckpointFile, list_checkpoints, list_segments
+from aclog.metalog.machine import clock, threads
 from aclog.snapshots.applier import AclChange, Applier
 from aclog.snapshots.checkpoints import read_state
 from aclog.snapshots.compaction import MERGE_AT, Folder, FoldError, FoldInThread, Merge, Pauses, fold_at, take_apart
@@ -56,9 +56,9 @@ class Publisher:
     _ready_mark: int = field(default=UNKNOWN_MARK, init=False)
     _notified: int = field(default=0, init=False)
     """The end offset of the newest image that all subscribers have."""
-    _ready: threading.Event = field(factory=threading.Event, init=False)
+    _ready: "threading.Event" = field(factory=threads.event, init=False)
     _subscribers: list[Subscriber] = field(factory=list, init=False)
-    _swap_lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _swap_lock: "threading.Lock" = field(factory=threads.lock, init=False)
     _staged: deque[Image] = field(factory=deque, init=False)
     """Images that are not published yet, oldest first; the newest is the applier's."""
     _merge: Merge | None = field(default=None, init=False)
@@ -273,12 +273,12 @@ class Merger:
     _fold_here: bool = field(default=False, init=False)
     """Whether the next attempt is made in this process, since the folder has failed."""
     _rest_until: float = field(default=0.0, init=False)
-    _wake: threading.Event = field(factory=threading.Event, init=False)
+    _wake: "threading.Event" = field(factory=threads.event, init=False)
     _asleep: bool = field(default=False, init=False)
     """Whether the thread waits for a first change, without a limit."""
     _merging: bool = field(default=False, init=False)
     _closed: bool = field(default=False, init=False)
-    _thread: threading.Thread | None = field(default=None, init=False)
+    _thread: "threading.Thread | None" = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.publisher.subscribe(self.consider)
@@ -290,7 +290,7 @@ class Merger:
         if not changes or self._merging or self._closed:
             return
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="acl-merge", daemon=True)
+            self._thread = threads.Thread(target=self._run, name="acl-merge", daemon=True)
             self._thread.start()
         if self._asleep or changes >= self._due_at(len(index.base)):
             self._wake.set()
@@ -316,8 +316,8 @@ class Merger:
             del acls  # not kept alive while this thread waits
             if changes >= self._due_at(rules):
                 self._merge()
-            elif changes and quiet and provenance is previous and time.monotonic() >= self._rest_until:
-                self._rest_until = time.monotonic() + _REST * self._merge()
+            elif changes and quiet and provenance is previous and clock.monotonic() >= self._rest_until:
+                self._rest_until = clock.monotonic() + _REST * self._merge()
             previous, quiet = provenance, self._wait()
 
     def _wait(self) -> bool:
@@ -333,7 +333,7 @@ class Merger:
 
     def _merge(self) -> float:
         """Fold the newest overlay; return how long it took, in seconds."""
-        self._merging, begun = True, time.monotonic()
+        self._merging, begun = True, clock.monotonic()
         merge = self.publisher.begin_merge()
         acls = self.publisher.latest.acls
         rules, changes = len(acls.index.base), acls.overlay_size
@@ -347,7 +347,7 @@ class Merger:
         finally:
             self.publisher.abandon_merge(merge)
             self._merging = False
-        seconds = time.monotonic() - begun
+        seconds = clock.monotonic() - begun
         self._fold_here = failure is not None and not self._fold_here and getattr(failure, "here", True)
         self._not_below = 0 if failure is None else changes + max(changes // 2, 1)
         if not self._closed:
@@ -371,7 +371,7 @@ class Merger:
             del folded
         while not merge.ended and not self._closed:
             before = len(merge.journal)
-            time.sleep(_LULL_S)
+            clock.sleep(_LULL_S)
             if len(merge.journal) == before:
                 self.publisher.catch_up(merge, _SLICE)
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog import open_log
+from aclog.metalog.machine import disk
 from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import FeatureLevelRecord
 from aclog.snapshots.publisher import recover
@@ -144,7 +145,7 @@ def test_the_name_of_a_new_log_survives_a_power_loss(tmp_path, monkeypatch):
         fsync(fd)
         synced.append((os.path.samestat(os.fstat(fd), tmp_path.stat()), log.exists()))
 
-    monkeypatch.setattr(os, "fsync", record)
+    monkeypatch.setattr(disk, "fsync", record)
     aclog("import", "-", "--log", log, stdin=in_lines([acl_row("a")])).ok()
     assert (True, True) in synced
 

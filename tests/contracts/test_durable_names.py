@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.filelog.files import replace_durably
+from aclog.metalog.machine import disk
 from aclog.snapshots.checkpoints import write_checkpoint
 from aclog.snapshots.image import Image
 
@@ -31,7 +32,7 @@ def test_content_then_name_then_directory(
         steps.append("rename")
         return replace(path, target)
 
-    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(disk, "fsync", synced)
     monkeypatch.setattr(Path, "replace", renamed)
     write(tmp_path)
     assert steps == ["fsync of the content", "rename", "fsync of the directory"]

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.machine import randomness
 from aclog.metalog.primitives import RandomIds, parse_uuid, random_uuid, uuid_text
 
 
@@ -55,7 +56,7 @@ def test_random_bytes_are_read_in_blocks(monkeypatch):
     import os
 
     asked, real = [], os.urandom
-    monkeypatch.setattr(os, "urandom", lambda count: asked.append(count) or real(count))
+    monkeypatch.setattr(randomness, "urandom", lambda count: asked.append(count) or real(count))
     new_id = RandomIds()
     for _ in range(100):
         new_id()

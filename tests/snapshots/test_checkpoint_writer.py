@@ -12,6 +12,7 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import KRaftVersion, KRaftVoters, SnapshotFooter, SnapshotHeader, decode_control
 from aclog.metalog.errors import CheckpointError, LogError
 from aclog.metalog.filelog.files import list_checkpoints
+from aclog.metalog.machine import disk
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoints import checkpoint_batches, read_checkpoint, write_checkpoint
 from aclog.snapshots.image import Image, Provenance
@@ -54,7 +55,7 @@ def test_an_interrupt(tmp_path, monkeypatch, image):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(os, "fsync", interrupted)
+    monkeypatch.setattr(disk, "fsync", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_checkpoint(image, tmp_path)
     assert list(tmp_path.iterdir()) == []

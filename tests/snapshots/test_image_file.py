@@ -22,6 +22,7 @@ from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import CheckpointError, DecodeError, LogError
 from aclog.metalog.filelog.files import checkpoint_name, image_path
+from aclog.metalog.machine import disk
 from aclog.metalog.records import FeatureLevelRecord
 from aclog.snapshots import checkpoints, image_file
 from aclog.snapshots.applier import Applier
@@ -320,7 +321,7 @@ class TestStrangers:
             found[stat.ST_UID] += Path(f"/proc/self/fd/{fd}").readlink().suffix == ".image"
             return os.stat_result(found)
 
-        monkeypatch.setattr(checkpoints.os, "fstat", fstat)
+        monkeypatch.setattr(checkpoints.disk, "fstat", fstat)
         owner = checkpoint.stat().st_uid
         assert fault(checkpoint) == f"its owner is user {owner + 1}: expected {owner}, the checkpoint's"
 
@@ -342,7 +343,7 @@ class TestWriting:
 
         before = image_path(checkpoint).read_bytes()
         with monkeypatch.context() as patched:
-            patched.setattr(Path if step == "replace" else os, step, full)
+            patched.setattr(Path if step == "replace" else disk, step, full)
             with pytest.raises(LogError, match="cannot write the image file: the disk is full"):
                 write_image_file(checkpoint)
         assert set(tmp_path.iterdir()) == {checkpoint, image_path(checkpoint)}
@@ -399,9 +400,10 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from aclog.metalog.filelog import files
+from aclog.metalog.machine import disk
 from aclog.snapshots.checkpoints import write_image_file
 step = sys.argv[1]
-where = {"replace": Path, "fsync_directory": files}.get(step, os)
+where = {"replace": Path, "fsync_directory": files}.get(step, disk)
 setattr(where, step, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
 write_image_file(Path(sys.argv[2]))
 """

@@ -23,6 +23,7 @@ from aclog.metalog.filelog.files import (
     with_checksum,
     without_checksum,
 )
+from aclog.metalog.machine import disk
 from aclog.metalog.text_forms import format_properties, parse_properties
 
 # The file `aclog.committed` beside `__cluster_metadata-0`: the cluster of a log, and the offset up to which it is
@@ -306,7 +307,7 @@ class MarkFile:
         """
         path = directory / MARK_FILE
         try:
-            return cls(path, os.open(path, os.O_RDWR if writable else os.O_RDONLY))
+            return cls(path, disk.open(path, os.O_RDWR if writable else os.O_RDONLY))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -322,7 +323,7 @@ class MarkFile:
         # A read can overlap a write, and even two when the writer is fast; one of the next reads finds a whole slot.
         for _ in range(_ATTEMPTS):
             # One byte more than the file should have, to notice a file of another size.
-            data = os.pread(self._fd, 2 * _SLOT_BYTES + 1, 0)
+            data = disk.pread(self._fd, 2 * _SLOT_BYTES + 1, 0)
             if data == self._last_data:
                 return self._mark
             if self._take(data):
@@ -351,7 +352,7 @@ class MarkFile:
         """
         try:
             # Always over the older slot, so the newest mark survives a write that a crash interrupts.
-            written = os.pwrite(self._fd, encode_slot(mark), self._next_slot * _SLOT_BYTES)
+            written = disk.pwrite(self._fd, encode_slot(mark), self._next_slot * _SLOT_BYTES)
         except OSError as error:
             raise log_error(error, self.path, "cannot write") from error
         if written < _SLOT_BYTES:
@@ -366,7 +367,7 @@ class MarkFile:
 
         """
         try:
-            os.fsync(self._fd)
+            disk.fsync(self._fd)
         except OSError as error:
             raise log_error(error, self.path, "cannot sync") from error
 
@@ -376,7 +377,7 @@ class MarkFile:
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._fd)
+        disk.close(self._fd)
 
 
 def publish_durably(file: MarkFile, mark: Mark) -> None:

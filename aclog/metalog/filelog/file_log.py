@@ -28,7 +28,6 @@ from aclog.metalog.filelog.committed_mark import (
 )
 from aclog.metalog.filelog.files import (
     DELETED_SUFFIX,
-    DIRECTORY_MODE,
     EPOCHS_FILE,
     FILE_MODE,
     QUORUM_STATE_FILE,
@@ -42,6 +41,7 @@ from aclog.metalog.filelog.files import (
     list_deleted_segments,
     list_segments,
     log_error,
+    make_directories,
     parse_checkpoint_name,
     read_epochs,
     read_quorum_state,
@@ -56,6 +56,7 @@ from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
 from aclog.metalog.filelog.segments import Segments, Tail, find_tail
 from aclog.metalog.filelog.verify import verify_checkpoint
 from aclog.metalog.group_commit import MAX_BATCH_BYTES, GroupCommit, read_prebuilt_header
+from aclog.metalog.machine import disk, threads
 from aclog.metalog.primitives import current_time_ms
 
 # Appends batches to the last segment, and rolls to a new segment when it is full.
@@ -93,14 +94,14 @@ class Appender:
 
         """
         try:
-            fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+            fd = disk.open(path, os.O_WRONLY | os.O_APPEND)
             try:
                 # This cuts a torn tail. fsync also covers batches that the crashed writer wrote but did not sync.
-                os.ftruncate(fd, size)
+                disk.ftruncate(fd, size)
                 fsync(fd)
                 file = NamedFile.of(fd, path)
             except OSError:
-                os.close(fd)
+                disk.close(fd)
                 raise
         except OSError as error:
             raise log_error(error, path, "cannot open for writing") from error
@@ -131,7 +132,7 @@ class Appender:
         try:
             # O_APPEND writes at the end, wherever it is: if the file no longer has the length that this writer left,
             # the lock was circumvented, and the batch would land at a wrong position.
-            there = os.fstat(self._fd).st_size
+            there = disk.fstat(self._fd).st_size
             if there != self._size:
                 what = f"{there} bytes long, but this writer left it at {self._size}: another process writes to it"
                 raise LogError(f"{self._path}: {what}; nothing is appended")
@@ -150,7 +151,7 @@ class Appender:
         except BaseException as error:
             # Recovery keeps whole batches above the mark; these will be reported as failed, so they must go now.
             try:
-                os.ftruncate(self._fd, self._size)
+                disk.ftruncate(self._fd, self._size)
             except OSError as again:
                 what = f"{error}; the records may reappear, because truncating them failed too: {again.strerror}"
                 raise LogError(f"{self._path}: cannot append: {what}") from error
@@ -166,14 +167,14 @@ class Appender:
         self.file.check()  # otherwise the new one could be created in another directory of that name
         file = SegmentFile(base_offset=base_offset, path=self.directory / segment_name(base_offset))
         fd = create_segment(file)
-        os.close(self._fd)
+        disk.close(self._fd)
         self._fd, self._path, self._size = fd, file.path, 0
         self.file = NamedFile.of(fd, file.path)
         return file
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._fd)
+        disk.close(self._fd)
 
 
 def create_segment(file: SegmentFile) -> int:
@@ -184,11 +185,11 @@ def create_segment(file: SegmentFile) -> int:
 
     """
     try:
-        fd = os.open(file.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        fd = disk.open(file.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, FILE_MODE)
         try:
             fsync_directory(file.path.parent)
         except OSError:
-            os.close(fd)
+            disk.close(fd)
             raise
     except OSError as error:
         raise log_error(error, file.path, "cannot create") from error
@@ -213,8 +214,7 @@ def create_directory(directory: Path) -> None:
 
     """
     try:
-        directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        fsync_directory(directory.parent)
+        make_directories(directory)
         names = {path.name.removesuffix(TEMPORARY_SUFFIX) for path in directory.iterdir()}
     except OSError as error:
         raise log_error(error, directory, "cannot create") from error
@@ -243,7 +243,7 @@ def create_log(directory: Path) -> None:
     create_mark_file(directory, Mark(epoch=0, offset=0)).close()
     replace_durably(directory / PARTITION_FILE, PARTITION)
     write_epochs(directory, ())
-    os.close(create_segment(SegmentFile(base_offset=0, path=directory / segment_name(0))))
+    disk.close(create_segment(SegmentFile(base_offset=0, path=directory / segment_name(0))))
 
 
 # Segment retention: removes segments that a checkpoint covers, in an order that a crash may interrupt anywhere.
@@ -344,8 +344,8 @@ class FileLog(Closeable):
     _last_crc: int | None = None
     """That of the batch before the high-water mark, if known; both change together."""
     _committed: CommittedMark | None = None
-    _keeping: threading.Lock = field(init=False, factory=threading.Lock)
-    _published: threading.Condition = field(init=False, factory=threading.Condition)
+    _keeping: "threading.Lock" = field(init=False, factory=threads.lock)
+    _published: "threading.Condition" = field(init=False, factory=threads.condition)
     _closed: bool = field(init=False, default=False)
     _committer: GroupCommit = field(init=False)
 
@@ -606,7 +606,7 @@ def open_log(
     node_id: int = 1,
     timestamp: int | None = None,
     segment_bytes: int = SEGMENT_BYTES,
-    fsync: Fsync = os.fsync,
+    fsync: Fsync = disk.sync,
 ) -> FileLog:
     """Open a log directory for writing; this process is its only writer until the log is closed.
 

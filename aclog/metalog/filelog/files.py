@@ -8,7 +8,6 @@ import fcntl
 import json
 import os
 import re
-import secrets
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from attrs import evolve, frozen
 from aclog.metalog.batches import crc32c
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import NO_SUCH_PATH, DecodeError, LogError
+from aclog.metalog.machine import disk, randomness
 from aclog.metalog.text_forms import format_properties, parse_properties
 
 # An open file and the name it was opened by: whether the two still belong together.
@@ -40,7 +40,7 @@ class NamedFile:
     @classmethod
     def of(cls, fd: int, path: Path) -> Self:
         """Return the identity of an open file. Raises OSError."""
-        status = os.fstat(fd)
+        status = disk.fstat(fd)
         # Absolute: a relative path would follow the working directory if that were renamed.
         return cls(path=os.path.abspath(path), device=status.st_dev, inode=status.st_ino)  # noqa: PTH100
 
@@ -57,7 +57,7 @@ class NamedFile:
 
         """
         try:
-            there = os.stat(self.path)  # noqa: PTH116 - done for every commit
+            there = disk.stat(self.path)
         except OSError as error:
             raise self._removal(error.strerror or str(error)) from error
         if (there.st_dev, there.st_ino) != (self.device, self.inode):
@@ -110,14 +110,14 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
     """Append all of `data` to a file opened with O_APPEND, continuing after short writes."""
     view = memoryview(data)
     while view:
-        view = view[os.write(fd, view) :]
+        view = view[disk.write(fd, view) :]
 
 
 def read_at(fd: int, position: int, size: int) -> bytes:
     """Read up to `size` bytes from `position`; fewer only at the end of the file."""
-    data = os.pread(fd, size, position)
+    data = disk.pread(fd, size, position)
     while 0 < len(data) < size:
-        more = os.pread(fd, size - len(data), position + len(data))
+        more = disk.pread(fd, size - len(data), position + len(data))
         if not more:
             break
         data += more
@@ -127,11 +127,28 @@ def read_at(fd: int, position: int, size: int) -> bytes:
 def fsync_directory(directory: Path) -> None:
     """Make the names that were created, renamed or removed in `directory` durable."""
     # fsync of a file does not cover its name: after a power loss the file may be gone from its directory.
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    fd = disk.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(fd)
+        disk.fsync(fd)
     finally:
-        os.close(fd)
+        disk.close(fd)
+
+
+def make_directories(directory: Path) -> None:
+    """Create a directory with its missing parents, all of their names durable. Raises OSError."""
+    missing, there = [], directory
+    while not there.is_dir() and there != there.parent:
+        missing.append(there)
+        there = there.parent
+    # A crash may have left this one without a durable name, if it was being created.
+    with suppress(*([PermissionError] if missing else [])):
+        fsync_directory(there.parent)
+    for each in reversed(missing):
+        if each == directory:
+            each.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+        else:
+            each.mkdir(exist_ok=True)
+        fsync_directory(each.parent)
 
 
 def replace_durably(path: Path, data: bytes) -> None:
@@ -143,12 +160,12 @@ def replace_durably(path: Path, data: bytes) -> None:
     """
     partial = path.with_name(path.name + TEMPORARY_SUFFIX)
     try:
-        fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+        fd = disk.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
         try:
             write_all(fd, data)
-            os.fsync(fd)
+            disk.fsync(fd)
         finally:
-            os.close(fd)
+            disk.close(fd)
         # The data must be durable before the rename, or a power loss could leave the new name with an empty file.
         partial.replace(path)
         fsync_directory(path.parent)
@@ -308,7 +325,7 @@ def find_segments(directory: Path) -> tuple[SegmentFile, ...]:
 
 def _listed(directory: Path) -> list[str]:
     try:
-        return os.listdir(directory)  # noqa: PTH208 - done for every read, and Path objects cost ten times as much
+        return disk.listdir(directory)
     except FileNotFoundError as error:
         raise LogError(f"{directory}: {NO_SUCH_PATH}") from error
     except OSError as error:
@@ -666,39 +683,39 @@ def written_whole(path: Path) -> Iterator[int]:
     (`remove_abandoned`). The random part is for concurrent writers of one name. Raises OSError.
     """
     fd, partial = _open_partial(path)
-    lock = os.dup(fd)
+    lock = disk.dup(fd)
     try:
         try:
             try:
                 yield fd
                 # Content before name, and the name before anything relies on it.
-                os.fsync(fd)
+                disk.fsync(fd)
             finally:
-                os.close(fd)  # before the rename: on a network, this may report that the disk is full
+                disk.close(fd)  # before the rename: on a network, this may report that the disk is full
             partial.replace(path)
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
     finally:
-        os.close(lock)
+        disk.close(lock)
     fsync_directory(path.parent)
 
 
 def _open_partial(path: Path) -> tuple[int, Path]:
     while True:
-        partial = path.with_name(f"{path.stem}-{secrets.token_hex(8)}{path.suffix}{PARTIAL_SUFFIX}")
-        fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
+        partial = path.with_name(f"{path.stem}-{randomness.urandom(8).hex()}{path.suffix}{PARTIAL_SUFFIX}")
+        fd = disk.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
         # Not an fcntl lock: this process may look at its own partial files, which must not release their locks.
         with suppress(OSError):  # a file system without locks
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            disk.flock(fd, fcntl.LOCK_EX)
         if _leads_to(partial, fd):
             return fd, partial
-        os.close(fd)  # another process took it for abandoned before it was locked
+        disk.close(fd)  # another process took it for abandoned before it was locked
 
 
 def _leads_to(path: Path, fd: int) -> bool:
     try:
-        return os.path.samestat(path.stat(follow_symlinks=False), os.fstat(fd))
+        return os.path.samestat(path.stat(follow_symlinks=False), disk.fstat(fd))
     except FileNotFoundError:
         return False
 
@@ -713,12 +730,12 @@ def remove_abandoned(directory: Path, suffix: str) -> tuple[Path, ...]:
         if _PARTIAL.fullmatch(path.name) is None:
             continue
         with suppress(OSError):
-            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            fd = disk.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                disk.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _leads_to(path, fd):
                     path.unlink()
                     removed.append(path)
             finally:
-                os.close(fd)
+                disk.close(fd)
     return tuple(removed)

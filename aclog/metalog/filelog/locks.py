@@ -11,7 +11,6 @@ import fcntl
 import os
 import struct
 import sys
-import threading
 from pathlib import Path
 from typing import Self
 
@@ -20,6 +19,7 @@ from attrs import define, field
 from aclog.metalog.errors import LockedError, LogError
 from aclog.metalog.filelog.files import FILE_MODE, NamedFile, log_error
 from aclog.metalog.filelog.meta_properties import META_PROPERTIES
+from aclog.metalog.machine import disk, threads
 
 LOCK_FILE = "aclog.lock"
 KAFKA_LOCK_FILE = ".lock"
@@ -29,7 +29,7 @@ _FLOCK = "hhqqi4x"
 # The only module-level state of this package, because fcntl locks are per process. Maps (device, inode) of a lock
 # file to the process that locked it: a forked child inherits this table, but not the locks.
 _OWNERS: dict[tuple[int, int], int] = {}
-_OWNERS_GUARD = threading.Lock()
+_OWNERS_GUARD = threads.Lock()
 
 
 def kafka_log_dir(directory: Path) -> Path | None:
@@ -55,7 +55,7 @@ def holder_of(path: Path) -> int | None:
         return None
     request = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     try:
-        fd = os.open(path, os.O_RDWR)
+        fd = disk.open(path, os.O_RDWR)
     except OSError:
         return None
     try:
@@ -63,7 +63,7 @@ def holder_of(path: Path) -> int | None:
     except (OSError, struct.error):
         return None
     finally:
-        os.close(fd)
+        disk.close(fd)
     return None if kind == fcntl.F_UNLCK else int(process)
 
 
@@ -99,11 +99,11 @@ class WriterLock:
     def _lock(self, path: Path, holder: str) -> None:
         with _OWNERS_GUARD:
             # Compared by inode, before the file is opened: opening and closing it again would release the lock we hold.
-            if _OWNERS.get(_identity(path) or (-1, -1)) == os.getpid():
+            if _OWNERS.get(_identity(path) or (-1, -1)) == threads.getpid():
                 raise LockedError(f"{path}: already locked by this process, which has the log open for writing")
             fd = _locked_fd(path, holder)
             file = NamedFile.of(fd, path)
-            _OWNERS[file.identity] = os.getpid()
+            _OWNERS[file.identity] = threads.getpid()
             self._files.append((fd, file))
 
     def check(self) -> None:
@@ -123,9 +123,9 @@ class WriterLock:
         with _OWNERS_GUARD:
             while self._files:
                 fd, file = self._files.pop()
-                if _OWNERS.get(file.identity) == os.getpid():
+                if _OWNERS.get(file.identity) == threads.getpid():
                     del _OWNERS[file.identity]
-                os.close(fd)
+                disk.close(fd)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -138,13 +138,13 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def _locked_fd(path: Path, holder: str) -> int:
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
+        fd = disk.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
     except OSError as error:
         raise log_error(error, path, "cannot open the lock file") from error
     try:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        disk.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        os.close(fd)
+        disk.close(fd)
         if error.errno in {errno.EACCES, errno.EAGAIN}:
             raise LockedError(f"{path}: locked by {holder}") from error
         raise log_error(error, path, "cannot lock") from error

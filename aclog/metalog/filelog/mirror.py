@@ -39,6 +39,7 @@ from aclog.metalog.filelog.files import (
     list_checkpoints,
     list_segments,
     log_error,
+    make_directories,
     parse_checkpoint_name,
     read_mirror_properties,
     replace_durably,
@@ -48,6 +49,7 @@ from aclog.metalog.filelog.files import (
 )
 from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
 from aclog.metalog.filelog.verify import open_reader
+from aclog.metalog.machine import disk
 
 # Appends a quorum's batches, of any epoch, as its leader wrote them (KafkaMetadataLog.appendAsFollower).
 
@@ -205,11 +207,11 @@ def add_checkpoint(directory: Path, snapshot: CheckpointFile) -> None:
     try:
         with (
             snapshot.path.open("rb") as source,
-            os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "wb") as target,
+            disk.fdopen(disk.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "wb") as target,
         ):
             shutil.copyfileobj(source, target, 1 << 20)
             target.flush()
-            os.fsync(target.fileno())
+            disk.fsync(target.fileno())
         partial.replace(path)
         fsync_directory(directory)
     except OSError as error:
@@ -313,7 +315,7 @@ def _create_log(directory: Path, start: LogEnd, mark: Mark | None) -> None:
     write_epochs(directory, ())
     _publish_mark(directory, Mark(epoch=start.epoch, offset=start.end_offset))
     file = SegmentFile(base_offset=start.end_offset, path=directory / segment_name(start.end_offset))
-    os.close(create_segment(file))
+    disk.close(create_segment(file))
 
 
 def _publish_mark(directory: Path, mark: Mark) -> None:
@@ -452,7 +454,7 @@ class MirrorLog(Closeable):
             writer.close()
 
 
-def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fsync: Fsync = os.fsync) -> MirrorLog:
+def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fsync: Fsync = disk.sync) -> MirrorLog:
     """Open a mirror to continue where it ends, or create one in a directory that is empty or does not exist.
 
     An operation that a crash interrupted is completed: a torn tail is truncated (`notes`), an old log is archived.
@@ -465,8 +467,7 @@ def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fs
     """
     directory = Path(directory)
     try:
-        directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        fsync_directory(directory.parent)
+        make_directories(directory)
     except OSError as error:
         raise log_error(error, directory, "cannot create") from error
     with ExitStack() as stack:

@@ -29,6 +29,7 @@ from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.control_records import decode_control_batch
 from aclog.metalog.errors import DecodeError, LogError, ReplayError
 from aclog.metalog.filelog.files import SegmentFile, list_segments, log_error, read_at
+from aclog.metalog.machine import disk, threads
 
 # Walks the batches of a segment file and checks each: completeness, CRC, offset continuity, leader epoch.
 #
@@ -137,7 +138,7 @@ def _window(fd: int, position: int, size: int) -> bytes:
     except DecodeError:
         return data
     # A damaged length must not cause a read of gigabytes: only what the file really contains is read.
-    there = os.fstat(fd).st_size - position
+    there = disk.fstat(fd).st_size - position
     return read_at(fd, position, needed) if size < needed <= there else data
 
 
@@ -252,7 +253,7 @@ class Segments:
     directory: Path
     epochs: Epochs
     _segments: list[Segment] = field(init=False, factory=list)
-    _guard: threading.Lock = field(init=False, factory=threading.Lock)
+    _guard: "threading.Lock" = field(init=False, factory=threads.lock)
 
     @classmethod
     def open(cls, directory: Path, epochs: Epochs) -> Self:
@@ -354,12 +355,12 @@ class Segments:
                 return header.base_offset, start
             segment.learn(header.end_offset, start + header.size)
         what = "the segment ends here, below the high-water mark, and no other segment contains this offset"
-        raise DecodeError(what, path=str(segment.file.path), offset=offset, position=os.fstat(fd).st_size)
+        raise DecodeError(what, path=str(segment.file.path), offset=offset, position=disk.fstat(fd).st_size)
 
 
 def _first_size(fd: int, path: Path, base: int, position: int) -> tuple[int, int]:
     """Return the size of the batch at `position`, and how many bytes the file has from there on."""
-    there = os.fstat(fd).st_size - position
+    there = disk.fstat(fd).st_size - position
     try:
         size = read_header(read_at(fd, position, HEADER_SIZE)).size
     except DecodeError as error:
@@ -441,7 +442,7 @@ def in_place(batches: BatchColumns, base: int, epochs: Epochs, before: int = 0) 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
     try:
-        fd = os.open(path, os.O_RDONLY)
+        fd = disk.open(path, os.O_RDONLY)
     except FileNotFoundError:
         raise LogError(f"{path}: removed by retention: its offsets are now below the log start offset") from None
     except OSError as error:
@@ -451,7 +452,7 @@ def _opened(path: Path) -> Iterator[int]:
     except OSError as error:
         raise log_error(error, path, "cannot read") from error
     finally:
-        os.close(fd)
+        disk.close(fd)
 
 
 # Finds the end of a log: the end of the last whole batch, and whether what follows is a torn tail or damage.
@@ -518,7 +519,7 @@ def _find_end(file: SegmentFile, mark: int | None, epochs: Epochs, last_crc: int
     position, offset = 0, file.base_offset
     torn, problem = 0, ""
     try:
-        fd = os.open(file.path, os.O_RDONLY)
+        fd = disk.open(file.path, os.O_RDONLY)
         try:
             position, offset, epoch, last_crc = _skip_proved(fd, offset, epochs, last_crc)
             walk = walk_batches(fd, file.path, position=position, offset=offset, epochs=epochs, before=epoch)
@@ -532,9 +533,9 @@ def _find_end(file: SegmentFile, mark: int | None, epochs: Epochs, last_crc: int
             # the end of an interrupted write but damage inside the log.
             if offset < (mark or 0) or (mark is None and next_whole_batch(fd, position, offset)):
                 raise
-            torn, problem = os.fstat(fd).st_size - position, error.what
+            torn, problem = disk.fstat(fd).st_size - position, error.what
         finally:
-            os.close(fd)
+            disk.close(fd)
     except OSError as error:
         raise log_error(error, file.path, "cannot read") from error
     return Tail(
@@ -562,7 +563,7 @@ def next_whole_batch(fd: int, position: int, offset: int) -> tuple[int, int] | N
 
     The file is searched in windows: they grow, as the next batch is usually near, and then advance by half their size.
     """
-    size, end = _SMALLEST_WINDOW, os.fstat(fd).st_size
+    size, end = _SMALLEST_WINDOW, disk.fstat(fd).st_size
     start = position + 1
     while start < end:
         batch = _next_batch(read_at(fd, start, size), offset, offset + end - position)

@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from enum import Enum
@@ -46,6 +45,7 @@ from aclog.metalog.filelog.segments import (
     proved_run,
     walk_batches,
 )
+from aclog.metalog.machine import clock, disk, threads
 
 # Checks a checkpoint file: every batch valid, offsets from 0 on, the epoch of its name, header, footer, every record.
 #
@@ -65,7 +65,7 @@ def verify_checkpoint(checkpoint: CheckpointFile, epochs: Epochs, log_start: int
     if expected not in {None, checkpoint.epoch}:
         yield DecodeError(f"named for epoch {checkpoint.epoch}, but offset {end - 1} has epoch {expected}", path=path)
     try:
-        fd = os.open(checkpoint.path, os.O_RDONLY)
+        fd = disk.open(checkpoint.path, os.O_RDONLY)
     except OSError as error:
         raise log_error(error, checkpoint.path, "cannot read") from error
     try:
@@ -73,7 +73,7 @@ def verify_checkpoint(checkpoint: CheckpointFile, epochs: Epochs, log_start: int
     except DecodeError as error:
         yield error.at(path=path)
     finally:
-        os.close(fd)
+        disk.close(fd)
 
 
 def _check_frame(fd: int, checkpoint: CheckpointFile) -> None:
@@ -322,7 +322,7 @@ def _verify_segment(
     """Yield the offset after each batch and what is wrong there; continues after damage if a whole batch follows."""
     position, offset = 0, file.base_offset
     try:
-        fd = os.open(file.path, os.O_RDONLY)
+        fd = disk.open(file.path, os.O_RDONLY)
     except OSError as error:
         raise log_error(error, file.path, "cannot read") from error
     try:
@@ -351,7 +351,7 @@ def _verify_segment(
             else:
                 return
     finally:
-        os.close(fd)
+        disk.close(fd)
 
 
 # The read-only file log: takes no lock, changes nothing, and follows a live writer.
@@ -383,7 +383,7 @@ class FileLogReader(Closeable):
     _end: int = field(init=False, default=-1)
     _end_identity: object = field(init=False, default=None)
     _closed: bool = field(init=False, default=False)
-    _guard: threading.Lock = field(init=False, factory=threading.Lock)
+    _guard: "threading.Lock" = field(init=False, factory=threads.lock)
 
     @property
     def name(self) -> str:
@@ -478,12 +478,12 @@ class FileLogReader(Closeable):
 
     def wait(self, offset: int, timeout: float) -> bool:
         """Block until the high-water mark is above `offset`, polling at intervals of 0.5 to 20 ms."""
-        end, pause = time.monotonic() + timeout, _FIRST_PAUSE
+        end, pause = clock.monotonic() + timeout, _FIRST_PAUSE
         while self.high_watermark() <= offset:
-            remaining = end - time.monotonic()
+            remaining = end - clock.monotonic()
             if remaining <= 0:
                 return False
-            time.sleep(min(pause, remaining))
+            clock.sleep(min(pause, remaining))
             pause = min(pause * _GROWTH, _LONGEST_PAUSE)
         return True
 

@@ -5,7 +5,6 @@ Unlike in Kafka a broker serves whether or not it is registered: until then it n
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -22,6 +21,7 @@ from aclog.client.quorum_log import QuorumLog
 from aclog.config.node_config import BrokerSettings, HostPort, NodeConfig
 from aclog.credentials.tokens import TokenSettings
 from aclog.metalog.errors import LogError, MetadataError
+from aclog.metalog.machine import clock
 from aclog.metalog.records import BrokerEndpoint
 from aclog.protocol import headers
 from aclog.protocol.error_codes import (
@@ -109,13 +109,13 @@ class BrokerLifecycle:
         await self.channel.close()
 
     async def _run(self) -> None:
-        begun, pause = time.monotonic(), _FIRST_PAUSE_S
+        begun, pause = clock.monotonic(), _FIRST_PAUSE_S
         while self.epoch < 0:
             try:
                 self.epoch = await self._register()
             except MetadataError as error:
                 seconds = self.settings.registration_timeout_ms / 1000
-                if time.monotonic() - begun < seconds:
+                if clock.monotonic() - begun < seconds:
                     self._say(f"not registered yet: {_text(error)}", logging.WARNING)
                 else:
                     self._say(f"not registered within {seconds:g} s: {_text(error)}", logging.ERROR)

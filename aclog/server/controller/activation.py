@@ -15,13 +15,13 @@ from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import FileLog, open_log
 from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.files import (
-    DIRECTORY_MODE,
     METADATA_DIRECTORY,
     QUORUM_STATE_FILE,
     QuorumState,
     list_checkpoints,
     list_segments,
     log_error,
+    make_directories,
     read_quorum_state,
     write_quorum_state,
 )
@@ -340,7 +340,7 @@ def lock_checkpoints(directory: Path) -> WriterLock:
 
     """
     try:
-        directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        make_directories(directory)
     except OSError as error:
         raise log_error(error, directory, "cannot create") from error
     lock = WriterLock.acquire(directory, force=True)

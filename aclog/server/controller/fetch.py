@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from aclog.config.node_config import HostPort
 from aclog.metalog.committed_log import EpochStart, LogReader
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.files import CheckpointFile, checkpoint_name, log_error
+from aclog.metalog.machine import clock, disk
 from aclog.protocol.error_codes import (
     FENCED_LEADER_EPOCH,
     INCONSISTENT_CLUSTER_ID,
@@ -217,8 +217,9 @@ class FetchHandler:
 
     log: LogReader
     quorum: Quorum
-    clock: Callable[[], float] = time.time
-    _waiting: set["asyncio.Future[None]"] = field(factory=set, init=False)
+    clock: Callable[[], float] = clock.wall_seconds
+    _waiting: dict["asyncio.Future[None]", None] = field(factory=dict, init=False)
+    """In order of arrival, so that responses go out in that order."""
     _closed: bool = field(default=False, init=False)
 
     async def fetch(self, request: Request) -> bytes:
@@ -241,7 +242,7 @@ class FetchHandler:
 
     def wake(self, _high_watermark: int = -1) -> None:
         """Complete the waiting fetches after a commit."""
-        waiting, self._waiting = self._waiting, set()
+        waiting, self._waiting = self._waiting, {}
         for waiter in waiting:
             if not waiter.done():
                 waiter.set_result(None)
@@ -322,14 +323,14 @@ class FetchHandler:
     async def _wait_for_more(self, parameters: _FetchParameters) -> None:
         """Wait for the next commit, at most for the client's max_wait."""
         waiter = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiter)
+        self._waiting[waiter] = None
         try:
             async with asyncio.timeout(parameters.max_wait):
                 await waiter
         except TimeoutError:
             pass
         finally:
-            self._waiting.discard(waiter)
+            self._waiting.pop(waiter, None)
 
     def _observe(self, parameters: _FetchParameters) -> None:
         if (
@@ -405,7 +406,7 @@ class OpenCheckpoints:
     """
 
     directory: Path
-    monotonic: Callable[[], float] = time.monotonic
+    monotonic: Callable[[], float] = clock.monotonic_seconds
     _files: "OrderedDict[str, tuple[int, int, float]]" = field(factory=OrderedDict, init=False)
     """Descriptor, size and time of last use by file name, least recently used first."""
 
@@ -431,12 +432,12 @@ class OpenCheckpoints:
     @staticmethod
     def _open(path: Path) -> tuple[int, int] | None:
         try:
-            fd = os.open(path, os.O_RDONLY)
+            fd = disk.open(path, os.O_RDONLY)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise log_error(error, path, "cannot open") from error
-        return fd, os.fstat(fd).st_size
+        return fd, disk.fstat(fd).st_size
 
     def _evict(self, now: float) -> None:
         while self._files:
@@ -444,12 +445,12 @@ class OpenCheckpoints:
             if len(self._files) < _MOST_OPEN and now - used < _KEEP_SECONDS:
                 return
             self._files.popitem(last=False)
-            os.close(fd)
+            disk.close(fd)
 
     def close(self) -> None:
         """Close all files."""
         while self._files:
-            os.close(self._files.popitem(last=False)[1][0])
+            disk.close(self._files.popitem(last=False)[1][0])
 
 
 @frozen(kw_only=True)
@@ -509,8 +510,8 @@ class FetchSnapshotHandler:
     async def _piece(fd: int, length: int, position: int) -> bytes:
         try:
             if length <= _INLINE_BYTES:
-                return os.pread(fd, length, position)
-            return await asyncio.to_thread(_pread_and_close, os.dup(fd), length, position)
+                return disk.pread(fd, length, position)
+            return await asyncio.to_thread(_pread_and_close, disk.dup(fd), length, position)
         except OSError as error:
             raise LogError(f"cannot read a checkpoint at byte {position}: {error.strerror}") from error
 
@@ -545,9 +546,9 @@ def _snapshot_part(version: int, structure: str, /, **values: Any) -> Any:
 def _pread_and_close(fd: int, length: int, position: int) -> bytes:
     """Read from a duplicated descriptor: OpenCheckpoints may close the original meanwhile."""
     try:
-        return os.pread(fd, length, position)
+        return disk.pread(fd, length, position)
     finally:
-        os.close(fd)
+        disk.close(fd)
 
 
 # The state that a controller serves requests from once its log is open.

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import shutil
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from aclog.config.node_config import NodeConfig
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import ConfigError, FencedError, LogError, MetadataError, ReplayError
 from aclog.metalog.filelog.files import METADATA_DIRECTORY, CheckpointFile, log_error, written_whole
+from aclog.metalog.machine import clock, disk
 from aclog.metalog.primitives import current_time_ms
 from aclog.server.controller.activation import catch_up, complete_activation
 from aclog.server.controller.controller_server import ActiveController, activate
@@ -116,7 +116,11 @@ def download_checkpoint(
 def _copied(checkpoint: CheckpointFile, directory: Path) -> CheckpointFile:
     path = directory / checkpoint.path.name
     try:
-        with checkpoint.path.open("rb") as original, written_whole(path) as fd, open(fd, "wb", closefd=False) as copy:
+        with (
+            checkpoint.path.open("rb") as original,
+            written_whole(path) as fd,
+            disk.fdopen(fd, "wb", closefd=False) as copy,
+        ):
             shutil.copyfileobj(original, copy)
     except OSError as error:
         raise log_error(error, path, "cannot write") from error
@@ -324,7 +328,7 @@ class TopicWatch:
     def begin(self) -> None:
         """Both checks have just passed, as the controller started."""
         for check in (IDENTITY, SETTINGS):
-            self._problems[check], self._checked[check] = None, time.monotonic()
+            self._problems[check], self._checked[check] = None, clock.monotonic()
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -375,7 +379,7 @@ class TopicWatch:
     def _note(self, check: str, wrong: str | None) -> None:
         self._unanswered = ""
         before, self._problems[check] = self._problems.get(check), wrong
-        self._checked[check] = time.monotonic()
+        self._checked[check] = clock.monotonic()
         if wrong is not None and wrong != before:
             _log.critical("%s", wrong)
         if wrong is None and before is not None:
@@ -387,4 +391,4 @@ class TopicWatch:
         return self._problems.get(check) is not None
 
     def _age(self, check: str) -> float:
-        return time.monotonic() - self._checked.get(check, 0.0)
+        return clock.monotonic() - self._checked.get(check, 0.0)

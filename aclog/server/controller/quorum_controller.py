@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from time import perf_counter
 from typing import Any, Generic, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -20,6 +19,7 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.committed_log import Appended, Log
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.group_commit import MAX_BATCH_BYTES
+from aclog.metalog.machine import clock
 from aclog.metalog.primitives import RandomIds, current_time_ms
 from aclog.metalog.records import MetadataRecord, NoOpRecord
 from aclog.protocol.error_codes import NOT_CONTROLLER, RECORD_LIST_TOO_LARGE
@@ -264,7 +264,7 @@ class QuorumController(AclMutator):
         raised, RequestError if its records exceed the batch limit, or LogError after a failure.
         """
         future: LoopFuture[T] = LoopFuture(self.loop)
-        event = WriteEvent(operation, future, offload, begun=perf_counter())
+        event = WriteEvent(operation, future, offload, begun=clock.perf_counter())
         if not self._refuse(event):
             self._undecided.append(event)
             self._process_queue()
@@ -279,7 +279,7 @@ class QuorumController(AclMutator):
             return future
         group = CreationGroup()
         group.add(acls, future)
-        event = creation_event(group, self._creation, begun=perf_counter())
+        event = creation_event(group, self._creation, begun=clock.perf_counter())
         if not self._refuse(event):
             self._undecided.append(event)
             if not self._group_is_due:
@@ -378,12 +378,12 @@ class QuorumController(AclMutator):
         if len(batch) > MAX_BATCH_BYTES:
             what = f"batch of {len(batch)} bytes: expected at most {MAX_BATCH_BYTES}"
             raise RequestError(RECORD_LIST_TOO_LARGE, what)
-        self._staging, begun = True, perf_counter()
+        self._staging, begun = True, clock.perf_counter()
         try:
             self.publisher.stage(batch)
         finally:
             self._staging = False
-            self._staging_seconds += perf_counter() - begun
+            self._staging_seconds += clock.perf_counter() - begun
         return batch
 
     def _decided(self, event: WriteEvent, error: Exception | None) -> None:
@@ -416,7 +416,7 @@ class QuorumController(AclMutator):
     def _append(self, event: WriteEvent) -> None:
         if not event.batch:
             return
-        begun = perf_counter()
+        begun = clock.perf_counter()
         appending = self.log.append_batch(event.batch)
         event.appended = True
         self._end += event.record_count
@@ -462,7 +462,7 @@ class QuorumController(AclMutator):
         if mark > self._announced:
             self._announced = mark
             if self.metrics is not None:
-                self.metrics.append.observe(perf_counter() - begun)
+                self.metrics.append.observe(clock.perf_counter() - begun)
             self.loop.call_soon_threadsafe(self._commit)
 
     def _commit(self) -> None:
@@ -480,11 +480,11 @@ class QuorumController(AclMutator):
         self._process_queue()
 
     def _publish(self, mark: int) -> None:
-        begun = perf_counter()
+        begun = clock.perf_counter()
         # Visible before acknowledged: a client must be able to read its own write as soon as it has the response.
         self.publisher.commit(mark)
         self._committed = mark
-        now, waiting = perf_counter(), self._uncommitted
+        now, waiting = clock.perf_counter(), self._uncommitted
         commit_metric = None if self.metrics is None else self.metrics.commit
         if self.metrics is not None:
             self.metrics.apply.observe(self._staging_seconds + now - begun)

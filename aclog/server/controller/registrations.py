@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import os
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
@@ -25,6 +23,7 @@ from aclog.credentials.tokens import (
     sweep,
 )
 from aclog.metalog.errors import MetadataError
+from aclog.metalog.machine import clock, randomness
 from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import (
     BrokerRegistrationChangeRecord,
@@ -284,7 +283,7 @@ class BrokerWriter:
 
     settings: BrokerSettings
     controller: QuorumController
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = clock.monotonic_seconds
     """Seconds."""
     _sessions: dict[int, tuple[int, float]] = field(factory=dict, init=False)
     """Broker epoch and time of the last contact, by broker id."""
@@ -411,7 +410,7 @@ class TokenWriter:
     _index: TokenIndex = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._index = TokenIndex(self.settings.secret or "", os.urandom(32))
+        self._index = TokenIndex(self.settings.secret or "", randomness.urandom(32))
         if self.settings.secret:
             self._index.add(token.token_id for token in self.controller.publisher.latest.tokens.records())
 

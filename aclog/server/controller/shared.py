@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +24,7 @@ from aclog.metalog.filelog.files import (
     with_checksum,
     without_checksum,
 )
+from aclog.metalog.machine import clock, threads
 from aclog.metalog.topiclog import Leader, TopicId, TopicSettings
 from aclog.server.controller.activation import LedLog
 from aclog.snapshots.publisher import Publisher
@@ -509,7 +509,7 @@ class IdentityKeeper:
     topic: TopicId | None = field(default=None, init=False)
     """The topic that was found at the start, and must stay."""
     _recorded: TopicIdentity | None = field(default=None, init=False)
-    _recording: threading.Lock = field(factory=threading.Lock, init=False)
+    _recording: "threading.Lock" = field(factory=threads.lock, init=False)
 
     def establish(self) -> None:
         """Find the topic, or create it for a controller that has never seen a log.
@@ -602,7 +602,7 @@ class IdentityKeeper:
                 self._recorded = identity
 
     def _again(self) -> TopicId | None:
-        time.sleep(_SURE_SECONDS)
+        clock.sleep(_SURE_SECONDS)
         return self.shared.identify()
 
     def _is_other(self, topic: TopicId) -> bool:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import sys
-import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +20,7 @@ from aclog.metalog.filelog.files import (
     list_segments,
     parse_checkpoint_name,
 )
+from aclog.metalog.machine import clock
 from aclog.snapshots.checkpoints import (
     read_image_file,
     remove_old_checkpoints,
@@ -158,7 +158,7 @@ class SnapshotGenerator:
     """Receives the list of checkpoints whenever it has changed."""
     trim: Callable[[int], object] = lambda _: None
     """Trims the log below an offset, if this node may. Runs in a thread."""
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], float] = clock.wall_seconds
     _images: ImageMaker = field(init=False)
     _writing: asyncio.Lock = field(factory=asyncio.Lock, init=False)
     _due: asyncio.Event = field(factory=asyncio.Event, init=False)

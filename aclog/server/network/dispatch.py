@@ -6,7 +6,6 @@ Without a socket (KafkaApis.handle, SaslServerAuthenticator).
 import asyncio
 import logging
 import re
-import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from enum import Enum
@@ -18,6 +17,7 @@ from aclog.authorizer.audit import api_name
 from aclog.authorizer.interface import AclRequestError, AuthorizerNotReadyError
 from aclog.config.node_config import Listener
 from aclog.metalog.errors import DecodeError, MetadataError
+from aclog.metalog.machine import clock
 from aclog.metalog.primitives import current_time_ms
 from aclog.protocol.acls import decode_create_acls
 from aclog.protocol.error_codes import (
@@ -142,7 +142,7 @@ class Dispatcher:
             OutcomeUnknownError: The request may or may not have been applied: close the connection.
 
         """
-        start = time.perf_counter()
+        start = clock.perf_counter()
         header, position = decode_header(payload)
         key, version = header.api_key, header.api_version
         # Any version of ApiVersions must be answered, unsupported ones with error 35 (KIP-511).
@@ -154,7 +154,7 @@ class Dispatcher:
             if version not in self._served.get(key, ()):
                 raise DecodeError(f"API key {key} version {version}: not served on this listener")
             body = await self._call_handler(header, payload, position, session)
-        self._timers[key](time.perf_counter() - start)
+        self._timers[key](clock.perf_counter() - start)
         return response_header(key, version, header.correlation_id), body
 
     def api_versions(self, header: RequestHeader, payload: bytes, position: int) -> tuple[bytes, bool]:

@@ -22,6 +22,7 @@ from aclog.authorizer.acl import host_address
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.config.node_config import HostPort, Listener
 from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.machine import sockets
 from aclog.protocol.headers import (
     FETCH,
     MIN_REQUEST,
@@ -760,7 +761,7 @@ def listen(address: HostPort, what: str) -> socket.socket:
     """
     try:
         family, where = _resolve(address)
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening = sockets.socket(family, socket.SOCK_STREAM)
     except OSError as error:
         raise _failed(address, what, error) from error
     try:
@@ -780,9 +781,9 @@ def _resolve(address: HostPort) -> tuple[int, tuple[str, int]]:
     if not address.host:
         both = socket.has_dualstack_ipv6()
         return (socket.AF_INET6, ("::", address.port)) if both else (socket.AF_INET, ("0.0.0.0", address.port))  # noqa: S104 - as configured
-    addresses = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    addresses = sockets.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     family, _, _, _, where = min(addresses, key=lambda each: each[0] != socket.AF_INET)
-    return family, where  # type: ignore[return-value]
+    return family, where
 
 
 def _failed(address: HostPort, what: str, error: OSError) -> ConfigError:

@@ -15,6 +15,7 @@ from aclog.metalog.filelog import committed_mark as mark_module
 from aclog.metalog.filelog import file_log as appender_module
 from aclog.metalog.filelog import open_log, open_reader, verify
 from aclog.metalog.group_commit import MAX_WAITING_BYTES
+from aclog.metalog.machine import disk, threads
 from tests.support.builders.log_files import read_batches, read_directory, segment_paths, small_log, value
 
 
@@ -120,7 +121,7 @@ def test_a_disk_full_at_a_roll_fails_only_later_batches(tmp_path, monkeypatch):
 
 def test_a_short_write_is_continued(log, monkeypatch):
     real = os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:7]))
+    monkeypatch.setattr(disk, "write", lambda fd, data: real(fd, data[:7]))
     log.append([b"x" * 1000], timestamp=0).result(60)
     monkeypatch.undo()
     assert [values for _, values in read_directory(log.directory)] == [[b"x" * 1000]]
@@ -190,7 +191,7 @@ def append_all(log, values):
 
 
 def test_a_forked_process_cannot_use_the_log(log, monkeypatch):
-    monkeypatch.setattr(os, "getpid", lambda: 1)
+    monkeypatch.setattr(threads, "getpid", lambda: 1)
     with pytest.raises(LogError, match="not by this one"):
         log.append([b"x"], timestamp=0)
     monkeypatch.undo()
@@ -202,7 +203,7 @@ def test_a_failed_truncation_is_reported(log, fsync, monkeypatch):
     def refuse(fd, size):
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(os, "ftruncate", refuse)
+    monkeypatch.setattr(disk, "ftruncate", refuse)
     with pytest.raises(LogError, match=r"may reappear, because truncating them failed too: Read-only file system"):
         log.append([b"bad"], timestamp=0).result(60)
     monkeypatch.undo()
@@ -227,7 +228,7 @@ def test_a_mark_that_cannot_be_published_fails_the_append_without_truncating_it(
     """The batch is durable by then and is not truncated, since the mark may have reached the file after all."""
     log.append([b"good"], timestamp=0).result(60)
     mark = log.high_watermark()
-    monkeypatch.setattr(mark_module.os, "pwrite", lambda fd, data, position: written)
+    monkeypatch.setattr(mark_module.disk, "pwrite", lambda fd, data, position: written)
     with pytest.raises(LogError, match=r"high-watermark: cannot write.*may reappear"):
         log.append([b"open"], timestamp=0).result(60)
     monkeypatch.undo()

@@ -78,7 +78,7 @@ def test_a_file_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monk
             removed[0].unlink()
         real(fd, how)
 
-    monkeypatch.setattr(files.fcntl, "flock", flock)
+    monkeypatch.setattr(files.disk, "flock", flock)
     with written_whole(tmp_path / "a.checkpoint") as fd:
         os.write(fd, b"whole")
     assert len(removed) == 1
@@ -89,7 +89,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
     def flock(_fd, _how):
         raise OSError("no locks here")
 
-    monkeypatch.setattr(files.fcntl, "flock", flock)
+    monkeypatch.setattr(files.disk, "flock", flock)
     with written_whole(tmp_path / "a.checkpoint") as fd:
         os.write(fd, b"whole")
         assert remove_abandoned(tmp_path, ".checkpoint") == ()

@@ -28,6 +28,7 @@ from aclog.metalog.filelog.files import (
     read_quorum_state,
 )
 from aclog.metalog.filelog.mirror import open_mirror
+from aclog.metalog.machine import disk
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoints import write_checkpoint, write_image_file
 from aclog.snapshots.publisher import recover
@@ -39,7 +40,7 @@ from tests.support.runs.profiles import examples
 @pytest.fixture(autouse=True)
 def _without_waiting_for_the_disk(monkeypatch):
     """No test here simulates a power loss, so fsync can be skipped."""
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
+    monkeypatch.setattr(disk, "fsync", lambda fd: None)
 
 
 def batches_of(seed, count=40, epoch_every=7):

@@ -1,6 +1,5 @@
 """A mirror killed during any system call is consistent, and continues without loss or repetition."""
 
-import os
 import random
 import shutil
 from pathlib import Path
@@ -11,6 +10,7 @@ from aclog.metalog.batches import end_offset, read_header
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_log, verify
 from aclog.metalog.filelog.files import list_checkpoints, list_segments
+from aclog.metalog.machine import disk
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoints import write_checkpoint
 from aclog.snapshots.publisher import recover
@@ -31,7 +31,7 @@ def zygote():
 
 @pytest.fixture(autouse=True)
 def _without_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
+    monkeypatch.setattr(disk, "fsync", lambda fd: None)
 
 
 class Given:

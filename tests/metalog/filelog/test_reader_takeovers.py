@@ -10,6 +10,7 @@ from aclog.metalog.batches import build_batch, iter_batches
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog import open_log, open_reader, segments, verify
 from aclog.metalog.filelog.committed_mark import MARK_FILE, Mark, MarkFile
+from aclog.metalog.machine import disk
 from tests.support.builders.log_files import KAFKA_LOGS, batch_ends, read_batches, segment_paths, small_log, value
 
 
@@ -152,7 +153,7 @@ def test_readers_write_nothing(monkeypatch, tmp_path):
         opened.append((path, flags))
         return real(path, flags, *rest, **options)
 
-    monkeypatch.setattr(os, "open", watched)
+    monkeypatch.setattr(disk, "open", watched)
     for path in (directory, without):
         before = {file.name: file.stat().st_mtime_ns for file in [*path.iterdir(), path]}
         with open_reader(path) as reader:

@@ -159,7 +159,7 @@ def test_the_text_of_an_error_forges_no_line_either():
 
 def test_a_flood_is_thinned_and_counted(monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(logs.clock, "monotonic", lambda: now[0])
     out = configured()
     logger = logging.getLogger("aclog.server.network")
     for host in range(500):

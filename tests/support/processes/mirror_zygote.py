@@ -23,6 +23,7 @@ from aclog.config.node_config import HostPort
 from aclog.metalog.batches import BatchRun
 from aclog.metalog.filelog.files import list_checkpoints
 from aclog.metalog.filelog.mirror import MirrorLog, open_mirror
+from aclog.metalog.machine import disk
 from tests.support.processes.waiting import SECONDS
 
 SEGMENT_BYTES = 1500
@@ -57,7 +58,7 @@ def dying_at(number: int) -> None:
     The 512 bytes of a high-water mark are written as one: no kill comes between them. A kill loses nothing that was
     written, so nobody waits for the disk.
     """
-    os.fsync = lambda fd: None
+    os.fsync = disk.fsync = lambda fd: None
     remaining = [number]
 
     def counted(name, real):
@@ -73,6 +74,8 @@ def dying_at(number: int) -> None:
 
     for name in _CHANGING:
         setattr(os, name, counted(name, getattr(os, name)))
+        if hasattr(disk, name):
+            setattr(disk, name, getattr(os, name))
 
 
 def step(directory: Path, source: Path, number: int) -> None:
@@ -84,7 +87,7 @@ def follow(directory: Path, address: str, pipe: int) -> None:
     """Mirror for ever, without waiting for a busy disk: a kill loses nothing that was written."""
     host, _, port = address.rpartition(":")
     servers = (HostPort(host=host, port=int(port)),)
-    os.fsync = lambda fd: time.sleep(0.0003)
+    os.fsync = disk.fsync = lambda fd: time.sleep(0.0003)
     with open_mirror(directory, segment_bytes=20 * SEGMENT_BYTES, fsync=os.fsync) as mirror:
         os.write(pipe, b"!")
         options = ObserverOptions(retry_backoff=0.005, max_wait_ms=50, fetch_bytes=20_000)

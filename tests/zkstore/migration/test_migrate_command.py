@@ -1,7 +1,6 @@
 """`aclog migrate` with a real ZooKeeper: what it writes, when it becomes visible, what blocks it, and the way back."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from aclog.installation import install_command
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.files import list_segments
+from aclog.metalog.machine import disk
 from aclog.metalog.records import BeginTransactionRecord
 from aclog.protocol.headers import CREATE_ACLS, DESCRIBE_ACLS, METADATA
 from aclog.snapshots.checkpoints import read_bootstrap
@@ -43,7 +43,7 @@ def rules(*acls):
 
 @pytest.fixture(autouse=True)
 def _no_fsync(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
+    monkeypatch.setattr(disk, "fsync", lambda fd: None)
 
 
 @pytest.fixture

@@ -1,0 +1,141 @@
+"""The machine under a node: its clocks, its files, its threads, its random bytes and its listening sockets.
+
+Every module of `metalog`, `snapshots`, `client` and `server` reaches the machine through the five objects of this
+module, through the running event loop, or through the methods of a Path (tests/simulation/test_seams.py has the
+contract and its exceptions). Their attributes are the functions of the operating system, so that a call costs as much
+as one through `os` or `time`. A simulation replaces the attributes of all five for as long as it runs, and knows which
+simulated process calls: one object per interpreter, as FoundationDB's g_network, instead of a parameter of every
+function that takes a path.
+"""
+
+import fcntl
+import os
+import secrets
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from attrs import define
+
+
+def _boot_time() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
+
+
+@define(eq=False)
+class Clock:
+    """The clocks, as in `time`; `boot_time` is in seconds, and also counts suspension where the system does."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    perf_counter: Callable[[], float] = time.perf_counter
+    thread_time: Callable[[], float] = time.thread_time
+    boot_time: Callable[[], float] = _boot_time
+    time_ns: Callable[[], int] = time.time_ns
+    sleep: Callable[[float], None] = time.sleep
+    time: Callable[[], float] = time.time
+
+    def wall_seconds(self) -> float:
+        """Return the time in seconds since 1970: for a default value, which is bound when its class is made."""
+        return self.time()
+
+    def wall_ns(self) -> int:
+        """Return the time in ns since 1970; see wall_seconds."""
+        return self.time_ns()
+
+    def monotonic_seconds(self) -> float:
+        """Return the monotonic clock; see wall_seconds."""
+        return self.monotonic()
+
+
+@define(eq=False)
+class Disk:
+    """The calls with a file descriptor, as in `os`, and the locks of `fcntl`. Names are changed by methods of Path."""
+
+    open: Callable[..., int] = os.open
+    close: Callable[[int], None] = os.close
+    read: Callable[[int, int], bytes] = os.read
+    write: Callable[[int, Any], int] = os.write
+    pread: Callable[[int, int, int], bytes] = os.pread
+    preadv: Callable[[int, Any, int], int] = os.preadv
+    pwrite: Callable[[int, Any, int], int] = os.pwrite
+    fsync: Callable[[int], None] = os.fsync
+    ftruncate: Callable[[int, int], None] = os.ftruncate
+    fstat: Callable[[int], os.stat_result] = os.fstat
+    stat: Callable[..., os.stat_result] = os.stat
+    fchmod: Callable[[int, int], None] = os.fchmod
+    listdir: Callable[[Any], list[str]] = os.listdir
+    dup: Callable[[int], int] = os.dup
+    fdopen: Callable[..., Any] = os.fdopen
+    lockf: Callable[..., Any] = fcntl.lockf
+    flock: Callable[..., Any] = fcntl.flock
+    mkdtemp: Callable[..., str] = tempfile.mkdtemp
+    rmtree: Callable[..., Any] = shutil.rmtree
+
+    def sync(self, fd: int) -> None:
+        """Make a file durable: `fsync`, for a default value, which is bound when its function is made."""
+        self.fsync(fd)
+
+
+@define(eq=False)
+class Threads:
+    """The threads and locks of `threading`, and the id of the process."""
+
+    Lock: Callable[[], Any] = threading.Lock
+    Condition: Callable[..., Any] = threading.Condition
+    Event: Callable[[], Any] = threading.Event
+    Thread: Callable[..., Any] = threading.Thread
+    current_thread: Callable[[], Any] = threading.current_thread
+    getpid: Callable[[], int] = os.getpid
+
+    def lock(self) -> Any:
+        """Return a new Lock: for a default value, which is bound when its class is made."""
+        return self.Lock()
+
+    def condition(self) -> Any:
+        """Return a new Condition; see lock."""
+        return self.Condition()
+
+    def event(self) -> Any:
+        """Return a new Event; see lock."""
+        return self.Event()
+
+    def process_id(self) -> int:
+        """Return the id of the process; see lock."""
+        return self.getpid()
+
+
+_jitter = Random()  # noqa: S311 - not a secret; an instance of its own leaves the program's seed alone
+
+
+@define(eq=False)
+class Randomness:
+    """Random bytes and numbers."""
+
+    urandom: Callable[[int], bytes] = os.urandom
+    uniform: Callable[[float, float], float] = _jitter.uniform
+    """For delays that spread retries; not a secret."""
+
+    def token_bytes(self, count: int | None = None) -> bytes:
+        """Return `count` random bytes, 32 by default (secrets.token_bytes)."""
+        return self.urandom(secrets.DEFAULT_ENTROPY if count is None else count)
+
+
+@define(eq=False)
+class Sockets:
+    """Listening sockets; connections come from the event loop."""
+
+    getaddrinfo: Callable[..., Any] = socket.getaddrinfo
+    socket: Callable[..., Any] = socket.socket
+
+
+clock = Clock()
+disk = Disk()
+threads = Threads()
+randomness = Randomness()
+sockets = Sockets()

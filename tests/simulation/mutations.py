@@ -1,0 +1,416 @@
+"""Planted mutations: each breaks one promise of aclog, and its world must find it within minutes.
+
+A mutation is a function that patches aclog's code through `patch(target, name, value)`, which the runner undoes.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+from attrs import evolve
+
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.client.fetching import FetchBuffer
+from aclog.metalog.batches import BatchRun
+from aclog.metalog.filelog import committed_mark, file_log, files, segments
+from aclog.metalog.filelog.committed_mark import CommittedMark, Mark, MarkFile
+from aclog.metalog.filelog.file_log import Appender, FileLog
+from aclog.metalog.filelog.files import NamedFile
+from aclog.metalog.machine import disk
+from aclog.server.broker import apis as broker_apis
+from aclog.server.broker import lifecycle
+from aclog.server.broker.apis import EnvelopeForwarder
+from aclog.server.controller import activation, controller_server
+from aclog.server.controller.quorum_controller import QuorumController
+from aclog.snapshots import applier, checkpoints
+from aclog.snapshots.publisher import Publisher
+
+Patch = Callable[[Any, str, Any], None]
+MUTATIONS: dict[str, Callable[[Patch], None]] = {}
+
+
+def mutation(function: Callable[[Patch], None]) -> Callable[[Patch], None]:
+    """Add a mutation to the list, by its name."""
+    MUTATIONS[function.__name__.replace("_", " ")] = function
+    return function
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """Break aclog while the context lasts."""
+    undo: list[Callable[[], None]] = []
+
+    def patch(target: Any, name: str, value: Any) -> None:
+        before = target.__dict__[name] if isinstance(target, type) else getattr(target, name)
+        undo.append(lambda: setattr(target, name, before))
+        setattr(target, name, value)
+
+    try:
+        MUTATIONS[name](patch)
+        yield
+    finally:
+        for each in reversed(undo):
+            each()
+
+
+@mutation
+def acknowledged_before_the_commit(patch: Patch) -> None:
+    """A response is sent once the records are appended."""
+    patch(QuorumController, "_respond_when_committed", lambda _self, event: event.reply.set_result(event.response))
+
+
+@mutation
+def an_answer_without_records_does_not_wait(patch: Patch) -> None:
+    """A request that changes nothing is answered at once, although it was decided on uncommitted records."""
+    real = QuorumController._respond_when_committed
+
+    def respond(self: QuorumController, event: Any) -> None:
+        if event.appended:
+            real(self, event)
+        else:
+            event.reply.set_result(event.response)
+
+    patch(QuorumController, "_respond_when_committed", respond)
+
+
+@mutation
+def published_when_staged(patch: Patch) -> None:
+    """Readers see an image before its records are committed."""
+    real = Publisher.stage
+
+    def stage(self: Publisher, chunk: bytes) -> Any:
+        image = real(self, chunk)
+        self.current = image
+        self._notify(image)
+        return image
+
+    patch(Publisher, "stage", stage)
+
+
+@mutation
+def published_after_a_failed_commit(patch: Patch) -> None:
+    """A controller that stops shows what it could not commit."""
+    real = QuorumController._end_with
+
+    def end_with(self: QuorumController, error: BaseException) -> bool:
+        self.publisher.commit(1 << 60)
+        return real(self, error)
+
+    patch(QuorumController, "_end_with", end_with)
+
+
+@mutation
+def decided_on_the_published_image(patch: Patch) -> None:
+    """A request is decided without the records that are appended, but not committed."""
+    patch(Publisher, "latest", property(lambda self: self.current))
+
+
+def _sync_by(patch: Patch, sync: Callable[[int], None]) -> None:
+    """Let the log of a controller make its segments durable by another function."""
+    patch(activation, "open_log", partial(activation.open_log, fsync=sync))
+
+
+@mutation
+def no_fsync_of_the_segment(patch: Patch) -> None:
+    """Appends stay in the page cache."""
+    _sync_by(patch, lambda _fd: None)
+
+
+@mutation
+def a_failed_fsync_counts_as_done(patch: Patch) -> None:
+    """EIO is ignored."""
+
+    def sync(fd: int) -> None:
+        with suppress(OSError):
+            disk.fsync(fd)
+
+    _sync_by(patch, sync)
+
+
+@mutation
+def a_failed_fsync_is_tried_again(patch: Patch) -> None:
+    """The second fsync reports success for pages that the kernel has dropped."""
+
+    def sync(fd: int) -> None:
+        try:
+            disk.fsync(fd)
+        except OSError:
+            disk.fsync(fd)
+
+    _sync_by(patch, sync)
+
+
+@mutation
+def a_failed_append_is_not_truncated(patch: Patch) -> None:
+    """Recovery takes records for committed that were reported as failed."""
+
+    def write_durably(self: Appender, data: bytes) -> None:
+        files.write_all(self._fd, data)
+        self._fsync(self._fd)
+        self.file.check()
+
+    patch(Appender, "_write_durably", write_durably)
+
+
+@mutation
+def the_mark_before_the_append(patch: Patch) -> None:
+    """The high-water mark moves before the records are durable."""
+
+    def commit(self: FileLog, batches: Any, ends: Any) -> int:
+        count = self._appender.fits(batches)
+        if not count:
+            self._marks.sync()
+            self._segments.add(self._appender.roll(self._high_watermark))
+            count = self._appender.fits(batches)
+        self._publish(ends[count - 1])
+        self._marks.sync()
+        self._appender.write(batches[:count])
+        with self._published:
+            self._high_watermark = ends[count - 1]
+            self._last_crc = segments.read_header(batches[count - 1]).crc
+            self._published.notify_all()
+        return count
+
+    patch(FileLog, "_commit", commit)
+
+
+@mutation
+def the_mark_is_never_synced(patch: Patch) -> None:
+    """After a power loss the mark may point into a segment before the last."""
+    patch(MarkFile, "sync", lambda _self: None)
+
+
+@mutation
+def a_torn_mark_is_read(patch: Patch) -> None:
+    """A slot of the mark counts without its checksum."""
+
+    def decode(data: bytes) -> Mark | None:
+        magic, _version, epoch, offset = committed_mark._SLOT.unpack_from(data)
+        return Mark(epoch=epoch, offset=offset) if magic == b"AHWM" else None
+
+    patch(committed_mark, "decode_slot", decode)
+
+
+@mutation
+def the_committed_mark_runs_ahead(patch: Patch) -> None:
+    """aclog.committed promises records that are appended, but not committed."""
+    real = CommittedMark.moved
+
+    def moved(self: CommittedMark, end_offset: int, epoch: int, batch_crc: int | None = None) -> CommittedMark:
+        return real(self, end_offset + 1, epoch, batch_crc)
+
+    patch(CommittedMark, "moved", moved)
+
+
+@mutation
+def whole_batches_above_the_mark_are_dropped(patch: Patch) -> None:
+    """Recovery truncates to the published mark, which a power loss may have left behind."""
+    real = file_log.find_tail
+
+    def find_tail(listed: Any, mark: int | None, epochs: Any) -> Any:
+        tail = real(listed, mark, epochs)
+        if mark is None or tail.end_offset <= mark:
+            return tail
+        last = listed[-1]
+        position, offset = 0, last.base_offset
+        fd = disk.open(last.path, 0)
+        for at, header in segments.walk_batches(fd, last.path, position=0, offset=offset, epochs=epochs):
+            if header.end_offset > mark:
+                break
+            position, offset = at + header.size, header.end_offset
+        disk.close(fd)
+        return evolve(tail, position=position, end_offset=offset, last_crc=None)
+
+    patch(file_log, "find_tail", find_tail)
+
+
+@mutation
+def a_torn_tail_stays(patch: Patch) -> None:
+    """The tail is not truncated before the first append."""
+    real = Appender.open.__func__  # type: ignore[attr-defined]
+
+    def open_(cls: Any, path: Any, size: int, **options: Any) -> Appender:
+        return real(cls, path, max(size, path.stat().st_size), **options)  # type: ignore[no-any-return]
+
+    patch(Appender, "open", classmethod(open_))
+
+
+@mutation
+def names_are_not_synced(patch: Patch) -> None:
+    """A new or renamed file may lose its name."""
+    for module in (files, file_log):
+        patch(module, "fsync_directory", lambda _directory: None)
+
+
+@mutation
+def replaced_before_its_fsync(patch: Patch) -> None:
+    """A small file gets its name before its content is durable."""
+
+    def replace(path: Any, data: bytes) -> None:
+        partial = path.with_name(path.name + files.TEMPORARY_SUFFIX)
+        with partial.open("wb") as file:
+            file.write(data)
+        partial.replace(path)
+        files.fsync_directory(path.parent)
+
+    for module in (files, committed_mark):
+        patch(module, "replace_durably", replace)
+
+
+@mutation
+def a_checkpoint_before_its_fsync(patch: Patch) -> None:
+    """A checkpoint gets its name before its content is durable; then the log below it goes."""
+
+    @contextmanager
+    def written(path: Any) -> Iterator[int]:
+        fd, partial = files._open_partial(path)
+        yield fd
+        disk.close(fd)
+        partial.replace(path)
+        files.fsync_directory(path.parent)
+
+    patch(checkpoints, "written_whole", written)
+
+
+@mutation
+def a_checkpoint_of_uncommitted_records(patch: Patch) -> None:
+    """A checkpoint has the newest image instead of the published one."""
+    real = controller_server.SnapshotGenerator
+
+    def generator(**options: Any) -> Any:
+        server = options["image"].__closure__[0].cell_contents
+        return real(**{**options, "image": lambda: server.publisher.latest})
+
+    patch(controller_server, "SnapshotGenerator", generator)
+
+
+@mutation
+def an_older_copy_is_accepted(patch: Patch) -> None:
+    """The committed mark is not compared with the end of the log."""
+    patch(CommittedMark, "check_end", lambda *_: None)
+    patch(CommittedMark, "check_batch", lambda *_: None)
+
+
+@mutation
+def a_replaced_directory_goes_unnoticed(patch: Patch) -> None:
+    """A running node does not compare its open files with their names."""
+    patch(NamedFile, "check", lambda _self: None)
+
+
+@mutation
+def checksums_are_not_compared(patch: Patch) -> None:
+    """A damaged batch is read."""
+    for module in (segments, applier, checkpoints):
+        patch(module, "check_crc", lambda *_: None)
+    patch(segments, "_bulk_checked", lambda *_: None)
+
+
+@mutation
+def a_stale_authorizer_after_a_swap(patch: Patch) -> None:
+    """The authorizer continues with the rules of before for one image in four."""
+    real = StandardAuthorizer.load
+
+    def load(self: StandardAuthorizer, acls: Any) -> None:
+        if len(acls) % 4 != 3:
+            real(self, acls)
+
+    patch(StandardAuthorizer, "load", load)
+
+
+@mutation
+def ready_before_the_mark(patch: Patch) -> None:
+    """A node is ready with its first image."""
+
+    def check(self: Publisher) -> None:
+        if self._notified > 0:
+            self._ready.set()
+
+    patch(Publisher, "_check_ready", check)
+
+
+@mutation
+def a_batch_is_skipped(patch: Patch) -> None:
+    """An observer loses a batch between the fetch and the replay."""
+    real = FetchBuffer.add
+
+    def add(self: FetchBuffer, committed: Any, high_watermark: int, confirmed: Any = None) -> None:
+        runs: list[BatchRun] = list(committed)
+        real(self, runs[1:] if len(runs) == 1 and high_watermark % 16 == 0 else runs, high_watermark, confirmed)
+
+    patch(FetchBuffer, "add", add)
+
+
+@mutation
+def forwarded_again_after_a_lost_response(patch: Patch) -> None:
+    """A broker sends a request a second time though its outcome is unknown."""
+    real = EnvelopeForwarder._exchange
+
+    async def exchange(self: EnvelopeForwarder, connection: Any, request: Any) -> Any:
+        try:
+            return await real(self, connection, request)
+        except broker_apis.OutcomeUnknownError as error:
+            raise broker_apis._NotSentError(str(error)) from None
+
+    patch(EnvelopeForwarder, "_exchange", exchange)
+
+
+@mutation
+def a_silent_controller_is_waited_for(patch: Patch) -> None:
+    """An observer has no timeout: a connection to a host without power is kept."""
+    real = lifecycle.ObserverOptions
+    patch(lifecycle, "ObserverOptions", lambda **options: real(**{**options, "response_seconds": 1e6}))
+
+
+@mutation
+def a_descriptor_leaks(patch: Patch) -> None:
+    """A segment that was read stays open."""
+
+    @contextmanager
+    def opened(path: Any) -> Iterator[int]:
+        yield disk.open(path, 0)
+
+    patch(segments, "_opened", opened)
+
+
+@mutation
+def deny_is_overlooked(patch: Patch) -> None:
+    """The authorizer drops the DENY rules of one principal."""
+    real = StandardAuthorizer.load
+
+    def load(self: StandardAuthorizer, acls: Any) -> None:
+        dropped = [each.id for each in acls if each.acl.permission_type == 2 and each.acl.principal == "User:bob"]
+        real(self, acls.from_acls([each for each in acls if each.id not in dropped]))
+
+    patch(StandardAuthorizer, "load", load)
+
+
+def search(name: str, seconds: float) -> tuple[int, float, str]:
+    """Return the first seed that finds a mutation, -1 if none does in so much CPU time; the time, and the failure."""
+    from tests.simulation.simulate import run_seed
+
+    begun, seed = time.process_time(), 0
+    while (took := time.process_time() - begun) < seconds:
+        with planted(name):
+            outcome = run_seed(seed, seconds=60.0)
+        if outcome.failures:
+            return seed, time.process_time() - begun, outcome.failures[0]
+        seed += 1
+    return -1, took, "not found"
+
+
+def main() -> int:
+    """Search for every mutation, or those of the arguments; return 1 if one is not found within five minutes."""
+    missed = 0
+    for name in sys.argv[1:] or MUTATIONS:
+        seed, took, failure = search(name, 300.0)
+        missed += seed < 0
+        print(f"{name}: seed {seed}, {took:.1f} s: {failure[:120]}", flush=True)
+    print(f"{missed} mutations not found")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""Run seeds of the simulated cluster: `make simulate`, or `python -m tests.simulation.simulate`.
+
+SECONDS of CPU time (30 by default), from the seed SEED alone, or from one drawn from the clock; TRACE=1 prints every
+event of a seed, and SHRINK=1 the shortest schedule of faults with which it still fails.
+"""
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from attrs import frozen
+
+from tests.simulation import files_world
+from tests.simulation.files_world import Fault
+from tests.simulation.processes import simulated_machine
+from tests.simulation.scheduler import Scheduler
+
+SECONDS = 180.0
+"""The virtual time with faults of a seed."""
+LONG_RUN = 600.0
+"""Seconds of CPU time from which on a run must have exercised everything that is expected."""
+
+EXPECTED = frozenset(kind for kind, _ in files_world.KINDS) | {
+    "crash at a system call",
+    "torn write",
+    "lost names",
+    "truncated file",
+    "fsync EIO",
+    "stopped by itself: fsync",
+    "stopped by itself: full",
+    "stopped by itself: flip",
+    "stopped by itself: copied",
+    "stopped by itself: swapped",
+    "decision",
+    "read of a broker",
+    "failed request",
+}
+"""The kinds of faults, and the recovery paths."""
+
+
+@frozen(kw_only=True)
+class Outcome:
+    """The outcome of a seed."""
+
+    seed: int
+    failures: tuple[str, ...]
+    seconds: float
+    """Virtual seconds."""
+    digest: int
+    """The CRC-32 of its trace."""
+    covered: Counter[str]
+    steps: int
+    requests: int
+    """Requests that clients got an answer to."""
+
+
+def run_seed(
+    seed: int,
+    *,
+    seconds: float = SECONDS,
+    trace: Callable[[str], object] | None = None,
+    faults: Sequence[Fault] | None = None,
+) -> Outcome:
+    """Run the world of a seed, with its own faults or with the given ones."""
+    scheduler = Scheduler(seed, trace=trace)
+    with simulated_machine(scheduler):
+        requests = _run_world(scheduler, seconds, faults)
+    return Outcome(
+        seed=seed,
+        failures=tuple(scheduler.failures),
+        seconds=scheduler.now,
+        digest=scheduler.digest,
+        covered=scheduler.covered,
+        steps=scheduler.steps,
+        requests=requests,
+    )
+
+
+def _run_world(scheduler: Scheduler, seconds: float, faults: Sequence[Fault] | None) -> int:
+    """Run the world, and let nothing of it remain; return the number of successful requests."""
+    world = files_world.build(scheduler, seconds, faults)
+    world.run()
+    for host in world.hosts.values():
+        if host.process is not None:
+            host.process.kill()
+    return sum(world.done.values())
+
+
+def shrink(seed: int, seconds: float = SECONDS) -> list[Fault]:
+    """Return a schedule with which the seed still fails, and no longer without any one of its faults."""
+    faults, size = files_world.schedule(seed, seconds), 0
+    size = len(faults)
+    while size:
+        start = 0
+        while start < len(faults):
+            fewer = faults[:start] + faults[start + size :]
+            if run_seed(seed, seconds=seconds, faults=fewer).failures:
+                faults = fewer
+            else:
+                start += size
+        size //= 2
+    return faults
+
+
+def main() -> int:
+    """Run seeds; return 1 if one has failed, or if a long run has left out a fault or a recovery path."""
+    budget, only = float(os.environ.get("SECONDS") or 30), os.environ.get("SEED")
+    trace = print if os.environ.get("TRACE") else None
+    first = int(only) if only else time.time_ns() % 1_000_000_007
+    count = failed = 0
+    virtual, covered = 0.0, Counter[str]()
+    begun = time.process_time()
+    while not count or (not only and time.process_time() - begun < budget):
+        outcome = run_seed(first + count, trace=trace)
+        count, virtual, covered = count + 1, virtual + outcome.seconds, covered + outcome.covered
+        if outcome.failures:
+            failed += 1
+            print(f"seed {outcome.seed}: {outcome.failures[0]}", flush=True)
+    took = time.process_time() - begun
+    for kind, number in sorted(covered.items()):
+        print(f"{number:8} {kind}")
+    missing = sorted(EXPECTED - covered.keys()) if took >= LONG_RUN else []
+    if missing:
+        print(f"never exercised: {', '.join(missing)}")
+    if failed and only and os.environ.get("SHRINK"):
+        print("\n".join(map(str, shrink(first))))
+    print(f"from seed {first}: {virtual / took:,.0f} cluster hours per CPU hour")
+    print(f"{count} seeds, {virtual / 3600:.1f} cluster hours, {failed + bool(missing)} failures")
+    return 1 if failed or missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
