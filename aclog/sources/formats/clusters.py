@@ -266,7 +266,7 @@ def _own_paths(own: Mapping[str, Collection[str]]) -> dict[str, str]:
 
 
 def _common(paths: Iterable[str]) -> str:
-    """Return the common directory of paths, without commits in front of them; one path as it is."""
+    """Return the common directory of paths, without commits in front of that kind; one path as it is."""
     try:
         return posixpath.commonpath([each.partition(":")[2] or each for each in paths])
     except ValueError:  # absolute and relative ones
@@ -343,6 +343,10 @@ def _parts_of_path(layout: Layout, path: str, environments: _Environments) -> li
     environment = environments.of_path(path)
     if environment:
         return [(environment, _NAMES)]
+    roots = {root for each in layout.overlays.values() for root in each}
+    around = max((each for each in roots if path.startswith(f"{each}/")), key=len, default="")
+    if around:
+        return [(environments.of_path(f"{around}/-") or around, _OVERLAYS)]
     directory = posixpath.dirname(path)
     while directory and directory not in layout.twins:
         directory = posixpath.dirname(directory)
