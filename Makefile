@@ -309,6 +309,10 @@ build/kustomize/kustomize:
 campaign-kustomize: venv build/kustomize/kustomize  ## 600 random overlays beside `kustomize build`: equal or unread, never different; needs Go; kept
 	$(BIN)/python -m tests.sources.formats.kustomize_campaign --kustomize build/kustomize/kustomize --overlays 600 --out benchmarks/results/kustomize.txt
 
+.PHONY: campaign-repositories
+campaign-repositories: venv  ## aclog at the roots of checkouts (REPOSITORIES=DIR), and reviews of their commits, beside a plain expander
+	$(BIN)/python -m tests.sources.formats.repositories_campaign $(REPOSITORIES) --commits 10
+
 .PHONY: campaign-edits
 campaign-edits: venv build/jvm/.ready  ## a consumer on real Kafkas, one with a ZooKeeper, through 60 edits of its rules, by plans and as others make them; kept
 	$(BIN)/python -m tests.planning.edits_campaign --edits 60 --out benchmarks/results/edits.txt

@@ -7,7 +7,7 @@ from attrs import evolve, frozen
 
 from aclog.analysis.comparison import Compared, Comparison, rows_of_each, turning
 from aclog.analysis.policy import NameMap
-from aclog.analysis.rows.report import markdown_lines, sarif_log
+from aclog.analysis.rows.report import markdown_lines, markdown_text, sarif_log
 from aclog.cli.answers import difference_columns
 from aclog.cli.flags.commands import DiffFlags
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags, check_one_stdin
@@ -163,7 +163,7 @@ def _print(clusters: Mapping[str, Compared], output: Output) -> None:
         return
     for name, comparisons in clusters.items():
         if name:
-            say(printable(f"{'## ' if is_markdown else ''}cluster {name}"))
+            say(f"## cluster {markdown_text(printable(name))}" if is_markdown else printable(f"cluster {name}"))
         if is_markdown:
             _say_parts(comparisons, heading="### {}", lines_of=_markdown_lines)
         else:

@@ -451,10 +451,10 @@ def _print(linted: Mapping[str, Linted], output: Output) -> None:
         rows = ((name, row) for name, each in linted.items() for row in _rows(each, is_json=is_json))
         output.print_rows(LINT_COLUMNS, ({"cluster": name, **row} if name and is_json else row for name, row in rows))
     else:
-        mark = "### " if output.form is OutputFormat.MARKDOWN else ""
+        is_markdown = output.form is OutputFormat.MARKDOWN
         for name, each in linted.items():
             if name:
-                say(printable(f"{mark}cluster {name}"))
+                say(f"### cluster {markdown_text(printable(name))}" if is_markdown else printable(f"cluster {name}"))
             for text in _text(each, output):
                 say(printable(text))
 

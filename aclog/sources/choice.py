@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from copy import copy
@@ -22,7 +22,7 @@ from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.acl_lines import STDIN, LineTable, NameFile, accept, blocks, display_name
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import LARGEST, DirectoryTree, FileTree, unzipped
-from aclog.sources.formats.unread import Located, Unread, not_accepted, unread_premises
+from aclog.sources.formats.unread import Unread, not_accepted, unread_premises
 from aclog.sources.git import GitPlace, GitTree, parse_git_place
 from aclog.sources.notes import Notify, symbol_gaps
 from aclog.sources.read_options import NO_INPUTS, FoundRules, ModuleInputs, ReadOptions, line_rules
@@ -33,6 +33,7 @@ from aclog.terminal.output import note
 if TYPE_CHECKING:
     from aclog.snapshots.log_image import LogImages
     from aclog.sources.formats.clusters import Layout
+    from aclog.sources.formats.rule import LocatedRule
     from aclog.sources.rendering import Rendered
 
 # ACLs from files: JSON lines and GitOps files, of a directory or a commit.
@@ -162,8 +163,8 @@ class AclsSource:
     image."""
     is_whole: bool = field(default=True, init=False)
     """Whether all files were read."""
-    own_files: frozenset[str] | None = field(default=None, init=False)
-    """The files of the rules, as messages name them, of a part of a source; None: of all."""
+    own_paths: frozenset[str] | None = field(default=None, init=False)
+    """The paths of the files of the rules, of a part of a source; None: of all."""
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
@@ -214,25 +215,25 @@ class AclsSource:
             self.is_whole = not self._unread
         return self._image
 
-    def part(self, is_part: Callable[[Located], bool], is_topic_part: Callable[[Located], bool]) -> "AclsSource":
-        """Return a source of the rules in some places, with the unread content and the topics there.
+    def part(
+        self,
+        rules: "Iterable[LocatedRule]",
+        unread: Iterable[Unread],
+        topics: Iterable[tuple[str, FileOrigin]],
+        paths: frozenset[str],
+    ) -> "AclsSource":
+        """Return a source of some of the rules, with some of the unread content and of the topics.
 
-        There must be an image, of files that have a layout.
+        There must be an image, of files that have a layout. `paths`: of the files of the rules.
         """
-        if self.layout is None:
-            raise AssertionError("no layout")
         from aclog.sources.formats.rule import StatedRules
 
-        stated = StatedRules.of_rules(each for each in self.layout.stated.located() if is_part(each.origin))
+        stated = StatedRules.of_rules(rules)
         part = copy(self)
         acls = AclsImage.from_acls(stated.rules())
         part._image, part._origins = Image(acls=acls), stated
         part._symbolic = acls.symbolic()
-        part._unread = tuple(each for each in self._unread if is_part(each))
-        part.topics = tuple(each for each in self.topics if is_topic_part(each[1]))
-        part.layout = None
-        steps = (step for each in stated.located() for step in each.origin.steps)
-        part.own_files = frozenset(each.file for each in steps)
+        part._unread, part.topics, part.layout, part.own_paths = tuple(unread), tuple(topics), None, paths
         return part
 
     def _rules(self) -> FoundRules:

@@ -1,13 +1,16 @@
 """Files with the rules of several clusters: a part for each, so that no two are compared or linted as one."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from aclog.authorizer.acl import FileOrigin
 from aclog.metalog.errors import printable
 from aclog.sources.choice import AclsSource, ChosenSource
-from aclog.sources.formats.unread import Located
+from aclog.sources.formats.rule import LocatedRule
+from aclog.sources.formats.unread import Unread
 from aclog.terminal.output import note
 
 if TYPE_CHECKING:
@@ -41,19 +44,19 @@ def cluster_parts(choices: Sequence[ChosenSource | None]) -> ClusterParts | None
     layouts = [each.layout for each in sources if isinstance(each, AclsSource) and each.layout is not None]
     if not layouts:
         return None
-    from aclog.sources.formats.clusters import REST, clusters_of  # here: JSON lines are read without formats
+    from aclog.sources.formats.clusters import clusters_of  # here: JSON lines are read without formats
 
     clusters = clusters_of(layouts)
     if clusters is None or len(layouts) < sum(each is not None for each in sources):
         return None
     if not _have_common(clusters, layouts):
         return None
-    by_name = {name: tuple(_part(each, clusters, name) for each in choices) for name in clusters.names}
-    if not any(_has_content(each) for each in by_name[REST]):
-        del by_name[REST]
+    parts = [_parts(each, clusters) for each in choices]
+    by_name = {name: tuple(part.get(name) for part in parts) for name in clusters.names}
+    if not any(_has_content(each) for each in by_name[clusters.rest]):
+        del by_name[clusters.rest]
     guess = f"; a guess: if it is wrong, write {clusters.statement()}" if clusters.is_guess else ""
-    note = f"a section for each of {clusters.listed()}{guess}"
-    return ClusterParts(by_name=by_name, note=note)
+    return ClusterParts(by_name=by_name, note=f"a section for each of {clusters.listed()}{guess}")
 
 
 def note_union(choice: ChosenSource) -> None:
@@ -72,27 +75,42 @@ def note_union(choice: ChosenSource) -> None:
 
 def _have_common(clusters: "Clusters", layouts: "Sequence[Layout]") -> bool:
     """Return whether all sides with rules have a cluster in common, which is not the rest."""
-    from aclog.sources.formats.clusters import REST
-
     named = [{name for place in each.origins for name in clusters.of_place(each, place)} for each in layouts]
     sides = [each for each in named if each]
-    return len(sides) < 2 or bool(set.intersection(*sides) - {REST})
+    return len(sides) < 2 or bool(set.intersection(*sides) - {clusters.rest})
 
 
-def _part(choice: ChosenSource | None, clusters: "Clusters", name: str) -> ChosenSource | None:
+def _parts(choice: ChosenSource | None, clusters: "Clusters") -> dict[str, ChosenSource]:
+    """Return the part of a source for each cluster, also where it is empty; none of no source."""
     if choice is None or not isinstance(choice.source, AclsSource) or choice.source.layout is None:
-        return None
-    from aclog.sources.formats.clusters import REST
-
-    layout = choice.source.layout
-
-    def is_part(located: Located) -> bool:
-        return name in clusters.of(layout, located)
-
-    def is_topic_part(located: Located) -> bool:
-        return bool({name, REST}.intersection(clusters.of(layout, located)))
-
-    return ChosenSource(choice.source.part(is_part, is_topic_part), choice.as_of)
+        return {}
+    source, layout = choice.source, choice.source.layout
+    rules, paths = defaultdict[str, list[LocatedRule]](list), defaultdict[str, set[str]](set)
+    unread = defaultdict[str, list[Unread]](list)
+    topics = defaultdict[str, list[tuple[str, FileOrigin]]](list)
+    for rule in layout.stated.located():
+        for name in clusters.of(layout, rule.origin):
+            rules[name].append(rule)
+            paths[name] |= {layout.path_of[each.file] for each in rule.origin.steps if each.file in layout.path_of}
+    for each in source.unread:
+        for name in clusters.of(layout, each):
+            unread[name].append(each)
+    for topic in source.topics:
+        for name in clusters.of(layout, topic[1]):
+            topics[name].append(topic)
+    rest = topics[clusters.rest]
+    return {
+        name: ChosenSource(
+            source.part(
+                rules[name],
+                unread[name],
+                topics[name] if name == clusters.rest else [*topics[name], *rest],
+                frozenset(paths[name]),
+            ),
+            choice.as_of,
+        )
+        for name in clusters.names
+    }
 
 
 def _has_content(choice: ChosenSource | None) -> bool:

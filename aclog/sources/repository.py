@@ -251,15 +251,13 @@ def inline_suppressions(source: AclsSource) -> Iterator[Suppression]:
         return  # its lines are not those of the files in which its rules are
     if source.is_ref:
         with GitTree(place=parse_git_place(source.path)) as tree:
-            yield from _of_tree(tree, source.own_files)
+            yield from _of_tree(tree, source.own_paths)
     elif source.path != STDIN:
-        yield from _of_tree(DirectoryTree(source.path), source.own_files)
+        yield from _of_tree(DirectoryTree(source.path), source.own_paths)
 
 
-def _of_tree(tree: FileTree, files: frozenset[str] | None) -> Iterator[Suppression]:
-    for path in tree.paths():
-        if files is not None and tree.display(path) not in files:
-            continue
+def _of_tree(tree: FileTree, paths: frozenset[str] | None) -> Iterator[Suppression]:
+    for path in tree.paths() if paths is None else sorted(paths):
         try:
             content = tree.read(path)
         except ConfigError:  # without content, or a pointer to it: the reader of rules reports it

@@ -268,6 +268,19 @@ def test_what_belongs_to_no_cluster_has_a_section_of_its_own(tmp_path: Path, mon
     assert [row["cluster"] for row in rows if "unread" in row] == ["prod"]
 
 
+def test_names_of_clusters_are_untrusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are of labels in files: neither markup nor escapes of a terminal, and one may be that of the rest."""
+    monkeypatch.chdir(tmp_path)
+    names = ('"a\\u001b[31mb"', '"<b>@me</b>"', '""', '"unassigned"')
+    users = [USER.replace("name: app", f"name: u{at}") % (name, "x") for at, name in enumerate(names)]
+    write_files(tmp_path, {"u.yaml": "---\n".join(users)})
+    found = aclog("lint", "--acls", ".").ok()
+    heads = [line.removeprefix("cluster ") for line in found.lines if line.startswith("cluster ")]
+    assert heads == ["<b>@me</b>", "a\\x1b[31mb", "unassigned", "unassigned'"]
+    assert "\x1b" not in found.err
+    assert "<b>" not in aclog("lint", "--acls", ".", "--format", "markdown").ok().out
+
+
 def test_topics_of_one_cluster_are_not_those_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     topic = "apiVersion: kafka.strimzi.io/v1\nkind: KafkaTopic\nmetadata: {name: x, labels: {strimzi.io/cluster: %s}}\n"

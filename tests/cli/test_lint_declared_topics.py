@@ -47,7 +47,80 @@ def _findings(directory: Path, files: dict[str, str], *flags: str) -> list[tuple
     return [(each["severity"], each["lost"]) for each in lines if each.get("lint") == "18"]
 
 
+def _shown(key: str, topic: dict[str, object] | None = None, change: dict[str, object] | None = None) -> str:
+    """Return a plan or the values of a state, as `terraform show -json` prints it."""
+    values = {
+        "resource_type": "Topic",
+        "resource_name": "order.v1",
+        "resource_pattern_type_filter": "Literal",
+        "acl_principal": "User:app",
+        "acl_host": "*",
+        "acl_operation": "Read",
+        "acl_permission_type": "Allow",
+    }
+    acl = {"address": "kafka_acl.a", "mode": "managed", "type": "kafka_acl", "values": values}
+    own = {
+        "address": "kafka_topic.t",
+        "mode": "managed",
+        "type": "kafka_topic",
+        "values": topic or {"name": "orders.v1"},
+    }
+    changes = [{"address": "kafka_topic.t", "change": change}] if change else []
+    module = {"root_module": {"resources": [acl, own]}}
+    return json.dumps({"format_version": "1.2", key: module, "resource_changes": changes, "terraform_version": "1.9"})
+
+
+_STATE = {
+    "version": 4,
+    "terraform_version": "1.9.0",
+    "lineage": "x",
+    "resources": [
+        {
+            "mode": "managed",
+            "type": kind,
+            "name": "a",
+            "provider": "p",
+            "instances": [{"attributes": attributes}],
+        }
+        for kind, attributes in (
+            ("kafka_acl", json.loads(_shown("values"))["values"]["root_module"]["resources"][0]["values"]),
+            ("kafka_topic", {"name": "orders.v1"}),
+        )
+    ],
+}
+_JIKKOU = """\
+apiVersion: kafka.jikkou.io/v1beta2
+kind: KafkaPrincipalAuthorization
+metadata: {name: "User:app"}
+spec:
+  acls:
+  - {resource: {type: topic, pattern: order.v1, patternType: LITERAL}, type: ALLOW, operations: [READ], host: "*"}
+---
+apiVersion: kafka.jikkou.io/v1beta2
+"""
+_NS4KAFKA = """\
+apiVersion: v1
+kind: Namespace
+metadata: {name: n, cluster: c}
+spec: {kafkaUser: app}
+---
+apiVersion: v1
+kind: AccessControlEntry
+metadata: {name: e, namespace: n}
+spec: {resourceType: TOPIC, resource: order.v1, resourcePatternType: LITERAL, permission: READ, grantedTo: n}
+---
+apiVersion: v1
+"""
 _LITERAL = {
+    "a plan": {"plan.json": _shown("planned_values")},
+    "terraform show": {"state.json": _shown("values")},
+    "a state": {"terraform.tfstate": json.dumps(_STATE)},
+    "jikkou": {"a.yaml": f"{_JIKKOU}kind: KafkaTopic\nmetadata: {{name: orders.v1}}\nspec: {{partitions: 1}}\n"},
+    "jikkou's list": {
+        "a.yaml": f"{_JIKKOU}kind: KafkaTopicList\nitems: [{{apiVersion: kafka.jikkou.io/v1beta2, kind: KafkaTopic, "
+        "metadata: {name: orders.v1}}]\n"
+    },
+    "ns4kafka": {"a.yaml": f"{_NS4KAFKA}kind: Topic\nmetadata: {{name: orders.v1, namespace: n}}\nspec: {{}}\n"},
     "strimzi": {"user.yaml": USER, "topic.yaml": _strimzi("orders.v1")},
     "strimzi in one file": {"all.yaml": f"{USER}---\n{_strimzi('orders.v1')}"},
     "strimzi with another name": {"user.yaml": USER, "topic.yaml": _strimzi("order.v1", "{topicName: orders.v1}")},
@@ -99,6 +172,14 @@ def test_a_topic_of_julie_is_declared_by_its_whole_name(tmp_path: Path) -> None:
 
 
 _UNKNOWN = {
+    "a plan with a name that is known after apply": {
+        "plan.json": _shown("planned_values", {"partitions": 1}, {"after_unknown": {"name": True}})
+    },
+    "a plan with a name that is null": {"plan.json": _shown("planned_values", {"name": None})},
+    "a template of jikkou": {
+        "a.yaml": f"{_JIKKOU}kind: KafkaTopic\nmetadata: {{name: orders.v1}}\n",
+        "b.yaml": "apiVersion: kafka.jikkou.io/v1beta2\nkind: KafkaTopicList\nitems:\n{% for x in y %}\n{% endfor %}\n",
+    },
     "a name that is known after apply": {"main.tf": _terraform("kafka_topic", "name", "random_id.x.hex")},
     "a name whose beginning is that of the rule": {
         "main.tf": _terraform("kafka_topic", "name", '"ord${random_id.x.hex}"')

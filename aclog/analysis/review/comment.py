@@ -181,7 +181,9 @@ def _clause_reasons(clause: Clause) -> Iterator[tuple[Risk, str]]:
     prefixes = [part.prefix for part in clause.names if isinstance(part, Subtree)]
     if any(0 < len(prefix) <= _SHORT for prefix in prefixes):
         yield Risk.MEDIUM, "a short prefix"
-    if prefixes and mask & _CHANGING and kind != ResourceType.CLUSTER:
+    if mask & 1 << AclOperation.DELETE and kind == ResourceType.TOPIC:
+        yield Risk.MEDIUM, "it can delete the topic" if not prefixes else "it can delete topics"
+    elif prefixes and mask & _CHANGING and kind != ResourceType.CLUSTER:
         yield Risk.MEDIUM, ""
 
 
@@ -435,7 +437,7 @@ def comment_of_clusters(reviews: Mapping[str, Review]) -> Iterator[str]:
     """
     loud = {name: review for name, review in reviews.items() if not _is_quiet(review)}
     loud = loud or dict(list(reviews.items())[:1])
-    first = sorted(loud.items(), key=lambda each: (not each[1].fails, -_greatest(each[1])))
+    first = sorted(loud.items(), key=lambda each: (not each[1].fails, -_greatest(each[1], _Rows(each[1]).ranked())))
     quiet = [name for name in reviews if name not in loud]
     rest = (*_list((f"{NOTHING} in {plural(len(quiet), 'more cluster')}: {_codes(quiet)}",)),) if quiet else ()
     yield from fitting(chain(chain.from_iterable(starmap(_titled, first)), rest), _COMMAND)
@@ -447,8 +449,17 @@ def _is_quiet(review: Review) -> bool:
     return not review.kinds - {Kind.CHECKS} and not review.flipped and not any(has_more)
 
 
-def _greatest(review: Review) -> Risk:
-    return max((judgement.risk for _, judgement in _Rows(review).ranked()), default=Risk.LOW)
+def _greatest(review: Review, ranked: Iterable[tuple[ReportRow, Judgement]]) -> Risk:
+    """Return the greatest risk of a change: content that it changes, and that was not read, may do anything."""
+    is_dark = any(each.is_changed for each in review.unread) or _removed_rules(review)
+    risks = (judgement.risk for _, judgement in ranked)
+    return max(risks, default=Risk.LOW) if not is_dark else max((Risk.MEDIUM, *risks))
+
+
+def _removed_rules(review: Review) -> int:
+    """Return how many rules there were, if none is left."""
+    comparison = review.comparison
+    return 0 if len(comparison.new.acls) else len(comparison.old.acls)
 
 
 def _titled(name: str, review: Review) -> Iterator[str]:
@@ -490,11 +501,12 @@ class _Comment:
 
     def _head(self, ranked: Sequence[tuple[ReportRow, Judgement]]) -> str:
         review = self.review
-        greatest = max((judgement.risk for _, judgement in ranked), default=Risk.LOW)
-        mark = (Risk.HIGH if review.fails else greatest).mark
+        mark = (Risk.HIGH if review.fails else _greatest(review, ranked)).mark
         start = f"{mark} aclog review: {'FAILS: ' if review.fails else ''}"
         if not ranked:
-            return f"{start}{NOTHING_READ if review.unread else NOTHING}"
+            changed = sum(each.is_changed for each in review.unread)
+            head = NOTHING_READ if review.unread else NOTHING
+            return f"{start}{plural(changed, 'changed object')} not read; {head}" if changed else f"{start}{head}"
         (report, judgement), *others = ranked
         principals = report.row.principals
         several = not principals.complement and len(principals.named) > 1
@@ -507,6 +519,8 @@ class _Comment:
     def _points(self, rows: _Rows) -> Iterator[str]:
         """Yield what a reviewer must know besides the changed access."""
         review = self.review
+        if removed := _removed_rules(review):
+            yield f"no rules are left, of {plural(removed, 'rule')}"
         refuted = [each for each in review.proofs if not each.holds]
         yield from _limited(f"REFUTED: {code(each.text, _LONG)}{only_on(each.only)}" for each in refuted)
         yield from _limited(f"test fails: {self._located(each, rows)}" for each in review.tests.failures)

@@ -137,8 +137,8 @@ def _parts(path: str) -> Iterator[tuple[str, str]]:
 # The clusters of one tree, or of the two sides of a comparison.
 
 
-REST = "unassigned"
-"""The name of what belongs to no cluster in particular."""
+_REST = "unassigned"
+"""The name of what belongs to no cluster in particular, if no cluster has it."""
 _NAMES = "names of directories and files"
 _OVERLAYS = "kustomizations that take the same files"
 _TWINS = "directories with different users of one name"
@@ -173,11 +173,12 @@ class Clusters:
     """Several clusters, whose rules some trees of files state."""
 
     names: tuple[str, ...]
-    """Sorted; that of the rest, if there is one, comes last."""
+    """Sorted; that of the rest comes last."""
     bases: tuple[str, ...]
     """What distinguishes them."""
     paths: Mapping[str, str]
     """The common directory, or the only file, of each with one of its own."""
+    _known: frozenset[str]
     _environments: _Environments
     _groups: _Groups
     _has_names: bool
@@ -191,8 +192,13 @@ class Clusters:
     def of_place(self, layout: Layout, place: _Place) -> tuple[str, ...]:
         """Return the clusters of a place."""
         labels = _labels(layout, place, self._environments, self._groups, has_names=self._has_names)
-        names = tuple(dict.fromkeys(name if name in self.names else REST for name, _ in labels))
-        return names or (REST,)
+        names = tuple(dict.fromkeys(name if name in self._known else self.rest for name, _ in labels))
+        return names or (self.rest,)
+
+    @property
+    def rest(self) -> str:
+        """The name of what belongs to no cluster in particular."""
+        return self.names[-1]
 
     @property
     def is_guess(self) -> bool:
@@ -201,7 +207,7 @@ class Clusters:
 
     def listed(self) -> str:
         """Return their number, what distinguishes them, and the first names."""
-        names = [each for each in self.names if each != REST]
+        names = self.names[:-1]
         more = f" and {len(names) - _SHOWN:,} more" if names[_SHOWN:] else ""
         by = " and ".join(self.bases)
         return f"{plural(len(names), 'cluster')} by {by}: {', '.join(names[:_SHOWN])}{more}"
@@ -237,8 +243,12 @@ def clusters_of(layouts: Sequence[Layout]) -> Clusters | None:
     names = sorted(name for name in own if name)
     if len(names) < 2:
         return None
+    rest = _REST
+    while rest in names:
+        rest += "'"
     return Clusters(
-        names=(*names, *((REST,) if REST not in names else ())),
+        names=(*names, rest),
+        known=frozenset(names),
         bases=tuple(bases),
         paths=_own_paths({name: own[name] for name in names}),
         environments=environments,
@@ -266,7 +276,7 @@ def _own_paths(own: Mapping[str, Collection[str]]) -> dict[str, str]:
 
 
 def _common(paths: Iterable[str]) -> str:
-    """Return the common directory of paths, without commits in front of them; one path as it is."""
+    """Return the common directory of paths, without commits in front of that kind; one path as it is."""
     try:
         return posixpath.commonpath([each.partition(":")[2] or each for each in paths])
     except ValueError:  # absolute and relative ones
@@ -343,6 +353,10 @@ def _parts_of_path(layout: Layout, path: str, environments: _Environments) -> li
     environment = environments.of_path(path)
     if environment:
         return [(environment, _NAMES)]
+    roots = {root for each in layout.overlays.values() for root in each}
+    around = max((each for each in roots if path.startswith(f"{each}/")), key=len, default="")
+    if around:
+        return [(environments.of_path(f"{around}/-") or around, _OVERLAYS)]
     directory = posixpath.dirname(path)
     while directory and directory not in layout.twins:
         directory = posixpath.dirname(directory)

@@ -151,7 +151,7 @@ _READER = _rule("User:a", "pii")
         ([], [_prefix("User:a", "orders.")], _WHITE, "User:a gains READ, DESCRIBE on topics orders.*"),
         ([], [_rule("User:a", "orders")], _WHITE, "User:a gains READ, DESCRIBE on topic orders"),
         ([], [_rule("User:a", "no such")], _WHITE, 'User:a gains READ, DESCRIBE on topic "no such"'),
-        ([_rule("User:a", "orders")], [], _WHITE, "User:a loses READ, DESCRIBE on topic orders"),
+        ([_rule("User:a", "orders")], [], _ORANGE, "User:a loses READ, DESCRIBE on topic orders"),
         ([_rule("User:*", "orders")], [], _ORANGE, "everyone loses READ, DESCRIBE on topic orders"),
         ([_rule("User:a", "*")], [], _ORANGE, "User:a loses READ, DESCRIBE on all topics"),
         ([_READER], [_READER], _WHITE, "no effective change"),

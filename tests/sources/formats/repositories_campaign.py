@@ -13,6 +13,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -289,6 +290,7 @@ def main() -> int:
             checkout.survey()
             for commit in islice(checkout.commits(options.commits), options.commits):
                 checkout.review(commit)
+                print(f"\r{path.name}: {dict(checkout.reviews)}", end="", file=sys.stderr, flush=True)
         except Exception as error:  # noqa: BLE001 - one checkout must not end the others
             checkout.faults.append(f"{type(error).__name__}: {error}")
         print(_row(checkout), flush=True)
