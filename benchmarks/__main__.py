@@ -14,6 +14,7 @@ from pathlib import Path
 
 from aclog.pipeline.session import open_session
 from benchmarks import (
+    access_layouts,
     apply_changes,
     bulk,
     change_rows,
@@ -233,6 +234,11 @@ def _spark_functions(*, quick: bool) -> Iterator[Row]:
         yield from spark_functions.run(Path(scratch), 50_000 if quick else 2_000_000, 1 if quick else 3)
 
 
+def _access_layouts(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from access_layouts.run(Path(scratch), 20_000 if quick else 200_000, 1 if quick else 2)
+
+
 def _usage_index(*, quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
         yield from usage_index.run(Path(scratch), 20 if quick else 365)
@@ -295,6 +301,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "read-back": ("Controllers with the log on a topic: reading back before acknowledging vs. not", _read_back),
     "tokens": ("Delegation tokens vs. a real Kafka", _tokens),
     "zookeeper": ("ACLs in ZooKeeper vs. the real AclAuthorizer of Kafka 3.9", _zookeeper),
+    "access-layouts": ("An access log in several layouts, in CPU time per million lines", _access_layouts),
     "usage-index": ("The index of last use of a million rules", _usage_index),
     "unused": ("What nobody used of a million rules, from an index of days", _unused),
     "spark": ("Batch authorization on Spark vs. the cheapest possible job", _spark),

@@ -312,7 +312,9 @@ _LATER_TIME = re.compile(r"\[[0-9]{4}-")
 
 
 def _is_fragment(line: str) -> bool:
-    """Return whether a line is the beginning of one in Apache's layout, up to its message, or the end of one."""
+    """Return whether a line is the beginning of one in Apache's layout, up to its message, or the end of any."""
+    if _END_OF_MESSAGE.search(line) is not None:
+        return True
     if line.endswith(_TAIL_TEXT):
         return len(line) > len(_TAIL_TEXT) and _ANY_HEAD.match(line) is None
     if 1 < len(line) < len(_TAIL_TEXT) and _TAIL_TEXT.endswith(line):
@@ -328,6 +330,12 @@ def _is_beginning(zeroed: str) -> bool:
     )
 
 
+_END_OF_MESSAGE = re.compile(
+    r" with resourceRefCount = [0-9]| based on rule (?:SuperUser|Default|MatchingAcl)"
+    r"|permissionType=[A-Z]{4,5}[\])}]\).{0,99}?kafka\.authorizer\.logger",
+    re.ASCII,
+)
+"""Texts that only messages about accesses have."""
 _TAIL_TEXT = " (kafka.authorizer.logger)"
 _LONGEST_BEGINNING = 50
 _TIME_AND_LEVEL = re.compile(r"\[0000-00-00[ T]00:00:00[,.]000\] [A-Z]*+")

@@ -223,13 +223,13 @@ def _row(stretch: Stretch) -> Row:
 
 
 def _unread_rows(unread: UnreadAccesses) -> Iterator[Row]:
-    for principal, span in unread.by_principal().items():
+    for principal, broker, hours, span in unread.stretches():
         yield {
-            "broker": None,
+            "broker": broker,
             "kind": "UNREAD",
             "from": None if span.first is None else span.first // 1000,
             "to": None if span.last is None else span.last // 1000,
-            "hours": 0,
+            "hours": hours,
             "lines": span.accesses,
             "principal": principal,
         }
@@ -240,12 +240,13 @@ def _unread_lines(unread: UnreadAccesses) -> Iterator[str]:
         return
     yield ""
     yield f"{unread_text(unread)}:"
-    of_principals = list(unread.by_principal().items())
-    for principal, span in of_principals[:_SHOWN_HOLES]:
+    stretches = unread.stretches()
+    for principal, broker, _, span in stretches[:_SHOWN_HOLES]:
         first, last = ("unknown" if time is None else time_text(time // 1000) for time in (span.first, span.last))
-        yield f"  {principal or 'any principal'}: {span.accesses:,}, {first} to {last}"
-    if len(of_principals) > _SHOWN_HOLES:
-        yield f"  ... and {len(of_principals) - _SHOWN_HOLES:,} more principals: --format jsonl"
+        where = broker or "unknown broker"
+        yield f"  {principal or 'any principal'} on {where}: {span.accesses:,}, {first} to {last}"
+    if len(stretches) > _SHOWN_HOLES:
+        yield f"  ... and {len(stretches) - _SHOWN_HOLES:,} more: --format jsonl"
 
 
 def _report_lines(covered: Coverage, spans: Sequence[Stretch]) -> Iterator[str]:

@@ -134,7 +134,7 @@ class TopicFeed:
         bounds = {partition: (low, min(ends.get(partition, 0), end)) for partition, (low, end) in look.bounds.items()}
         after = dict(places)
         try:
-            copy = StreamCopy.of_blocks(self._lines(records, places, bounds, after), self.topic.name)
+            copy = StreamCopy.of_lines(self._lines(records, places, bounds, after), self.topic.name)
         except GoneError as error:
             loss, moved = self._loss(error.partition, starts[error.partition], records.bounds(error.partition))
             self._note_lost(runs.index, look, [loss], numbers, {error.partition: moved})

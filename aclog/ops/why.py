@@ -100,19 +100,19 @@ class RowsSince:
         """
         region = permission.region
         principals = [region.principals] if region.principals.complement else [only(p) for p in region.principals.named]
-        for who in self._together([evolve(region, principals=each) for each in principals]):
+        for who in self._together([evolve(region, principals=each) for each in principals]).values():
             named = only(*(name for each in who for name in each.principals.named))
             whose = evolve(region, principals=region.principals if region.principals.complement else named)
-            for parts in self._together([evolve(whose, names=(part,)) for part in region.names]):
+            for since, parts in self._together([evolve(whose, names=(part,)) for part in region.names]).items():
                 part = evolve(whose, names=tuple(name for each in parts for name in each.names))
-                yield self._of_part(permission, part), self.since(part)
+                yield self._of_part(permission, part), since
 
-    def _together(self, regions: Iterable[Region]) -> Iterable[Sequence[Region]]:
-        """Return the regions in groups that began with the same change."""
+    def _together(self, regions: Iterable[Region]) -> Mapping[Since | None, Sequence[Region]]:
+        """Return the regions in groups, by the change that each began with."""
         groups: dict[Since | None, list[Region]] = {}
         for region in regions:
             groups.setdefault(self.since(region), []).append(region)
-        return groups.values()
+        return groups
 
     def _of_part(self, permission: Permission, region: Region) -> Permission:
         """Return the permission on a part of its region, with the rules that are about it."""

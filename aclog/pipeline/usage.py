@@ -1,5 +1,6 @@
 """The usage report on Spark."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ from aclog.pipeline.authorize import decision_code, with_decision, with_texts
 from aclog.pipeline.session import broadcast
 from aclog.pipeline.storage import has_file, is_directory, joined
 from aclog.usage.accesses.access_batch import note_text
-from aclog.usage.accesses.parquet import ParquetPart, latest_time, read_plain
+from aclog.usage.accesses.parquet import EARLIEST_COLUMN, LATEST_COLUMN, ParquetPart, latest_time, read_plain
 from aclog.usage.arrow import regrouped
 from aclog.usage.counting import (
     COUNTED,
@@ -193,8 +194,10 @@ def _about(counter: LogCounter) -> pa.RecordBatch:
         (_ROW_COUNT, name, count) for name, count in asdict(counter.rows).items()
     ]
     entries += [(_DAY, str(day), 0) for day in sorted(counter.days)]
-    of_principals = counter.unread.total.by_principal().items()
-    entries += [(_UNREAD, principal, span.accesses) for principal, span in of_principals]
+    counts = Counter[str | None]()
+    for key, span in counter.unread.total.spans.items():
+        counts[key.principal] += span.accesses
+    entries += [(_UNREAD, principal, count) for principal, count in counts.items()]
     rows = [{"version": kind, "principal": name, "count": count} for kind, name, count in entries]
     return pa.RecordBatch.from_pylist(rows, schema=COUNTED)
 
@@ -292,15 +295,27 @@ def _keeping(sent: "Broadcast[Int64s]") -> Any:
 
 
 _COUNTED: Final = pa.schema(
-    [(name, pa.string()) for name in ("principal", "decision", "reason")]
+    [(name, pa.string()) for name in ("principal", "decision", "reason", "broker")]
     + [(name, pa.int64()) for name in ("accesses", "first", "last")]
 )
 
 
 def unread_lines(lines: DataFrame, reason: str = Reason.MALFORMED) -> UnreadAccesses:
-    """Return the accesses in unreadable lines, given as texts in the only column, or with a column `reason`."""
-    texts = lines.withColumn("reason", F.lit(reason)) if len(lines.columns) == 1 else lines
-    return _added_up(texts.mapInArrow(_counted, from_arrow_schema(_COUNTED)))
+    """Return the accesses in unreadable lines: texts in the only column, or rows of a table of rejects.
+
+    A table of an older version lacks the broker and the times of a line: those that its text has are taken.
+    """
+    first = F.col(lines.columns[0]).cast("string").alias("line")
+    rejects = lines if len(lines.columns) > 1 else lines.select(first, F.lit(str(reason)).alias("reason"))
+    kinds = {"line": "string", "reason": "string", "broker": "string", EARLIEST_COLUMN: "timestamp"}
+    kinds[LATEST_COLUMN] = "timestamp"
+    rows = rejects.select(
+        *(
+            (F.col(name) if name in rejects.columns else F.lit(None)).cast(kind).alias(name)
+            for name, kind in kinds.items()
+        )
+    )
+    return _added_up(rows.mapInArrow(_counted, from_arrow_schema(_COUNTED)))
 
 
 def rejected_lines(spark: SparkSession, requests: str) -> UnreadAccesses:
@@ -310,21 +325,24 @@ def rejected_lines(spark: SparkSession, requests: str) -> UnreadAccesses:
     rejects = joined(place, "rejects")
     if not (is_directory(spark, joined(place, "accesses")) and has_file(spark, rejects, ".parquet")):
         return UnreadAccesses()
-    return unread_lines(spark.read.parquet(rejects).select("line", "reason"))
+    # appends of older versions have fewer columns
+    return unread_lines(spark.read.option("mergeSchema", value=True).parquet(rejects))
 
 
 def _counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     counter = UnreadCounter()
     for batch in batches:
-        for text, reason in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+        times = [batch.column(name).cast(pa.int64()) for name in (EARLIEST_COLUMN, LATEST_COLUMN)]
+        columns = [*(batch.column(name) for name in ("line", "reason", "broker")), *times]
+        for text, reason, broker, *span in zip(*(column.to_pylist() for column in columns), strict=True):
             known_reason = Reason(reason) if reason in list(Reason) else Reason.UNREADABLE
-            note_text(counter, known_reason, str(text), UTC)
+            note_text(counter, known_reason, str(text), UTC, broker=broker, span=UnreadSpan(1, *span))
     yield _batch_of(counter.total)
 
 
 def _batch_of(unread: UnreadAccesses) -> pa.RecordBatch:
     rows = [
-        {"principal": key.principal, "decision": key.decision, "reason": key.reason, **span._asdict()}
+        {**{name: getattr(key, name) for name in ("principal", "decision", "reason", "broker")}, **span._asdict()}
         for key, span in unread.spans.items()
     ]
     return pa.RecordBatch.from_pylist(rows, schema=_COUNTED)
@@ -334,7 +352,7 @@ def _added_up(counted: DataFrame) -> UnreadAccesses:
     counter = UnreadCounter()
     for row in counted.toArrow().to_pylist():
         span = UnreadSpan(row["accesses"], row["first"], row["last"])
-        counter.add(row["principal"], row["decision"], row["reason"], span)
+        counter.add(row["principal"], row["decision"], row["reason"], span, broker=row["broker"])
     return counter.total
 
 

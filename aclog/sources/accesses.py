@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC
 from enum import Enum, IntEnum
 from errno import ENOENT
@@ -34,7 +34,7 @@ from aclog.authorizer.audit import (
 from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
-from aclog.sources.acl_lines import STDIN, blocks, display_name, numbered
+from aclog.sources.acl_lines import STDIN, display_name, numbered
 from aclog.usage.accesses.containers import read_objects, texts_in
 from aclog.usage.accesses.layouts import RARE, Profile, cleaned, detect, read_text_line
 from aclog.usage.accesses.lines import (
@@ -135,11 +135,12 @@ def read_accesses(path: str) -> Accesses:
 
 @contextmanager
 def _rereadable(path: str) -> Iterator[str]:
-    """Yield a path that can be read several times: of stdin, its copy; errors name stdin."""
-    if path != STDIN:
+    """Yield a path that can be read several times: of stdin or a pipe, its copy; errors name the stream."""
+    if not is_stream(path):
         yield path
         return
-    with StreamCopy.of(sys.stdin.buffer, display_name(path)) as copy:
+    opened = nullcontext(sys.stdin.buffer) if path == STDIN else Path(path).open("rb")  # noqa: SIM115 - closed below
+    with opened as stream, StreamCopy.of(stream, display_name(path)) as copy:
         try:
             yield copy.place
         except ConfigError as error:
@@ -152,12 +153,8 @@ def is_parquet(path: str) -> bool:
 
 
 def is_lines(path: str) -> bool:
-    """Return whether a path is one of text: stdin, a pipe, or a file that is neither Parquet nor Avro."""
-    if path.endswith(PARQUET_ENDINGS):
-        return False
-    if is_stream(path):  # not probed: its beginning can be read only once
-        return True
-    if not Path(path).is_file():
+    """Return whether a path is a file of text, neither Parquet nor Avro."""
+    if path.endswith(PARQUET_ENDINGS) or not Path(path).is_file():
         return False
     with Path(path).open("rb") as opened:
         return opened.read(4) not in TABLES
@@ -176,7 +173,7 @@ def need_file(path: str, why: str) -> None:
 
 def _from_log(path: str) -> Iterator[tuple[Request | Unread, int]]:
     """Yield the accesses, equal ones of a block together, and counts of other lines."""
-    for batch in _stream_batches(path) if is_stream(path) else _file_batches(path):
+    for batch in _file_batches(path):
         for row, count in distinct_rows(batch.rows):
             yield access_of_row(row) or Unread.ACCESS, count
         others = batch.rejects.total() - batch.unread.total
@@ -192,23 +189,6 @@ def _file_batches(path: str) -> "Iterator[AccessBatch]":
     log = find_accesses([path], UTC)  # its copies of tables end with it
     for part in log.parts:
         yield from read_part(part)
-
-
-def _stream_batches(path: str) -> "Iterator[AccessBatch]":
-    """Yield the accesses in lines as they arrive; gzip is recognised by its first bytes."""
-    from aclog.usage.accesses.access_batch import APACHE, AccessForm, form_of
-    from aclog.usage.accesses.access_log import profile_of, read_lines  # here: pyarrow
-
-    form, profile = None, APACHE
-    for lines in blocks(path):
-        block = b"".join(line + b"\n" for line in lines)
-        if form is None and block.strip():
-            form = form_of(block, display_name(path)) or AccessForm.KAFKA_LOG
-            if form in {AccessForm.PARQUET, AccessForm.ORC, AccessForm.AVRO}:
-                need_file(path, "Parquet, ORC and Avro cannot be read from a pipe")
-            profile = profile_of([block])
-        if form is not None:
-            yield from read_lines(block, form, UTC, profile=profile)
 
 
 def distinct_rows(rows: "RecordBatch") -> Iterator[tuple[tuple[object, ...], int]]:
@@ -239,13 +219,11 @@ def _need_lines(path: str) -> None:
 
 def _is_packed(path: str) -> bool:
     """Return whether a file is packed otherwise than by gzip."""
-    return not is_stream(path) and packing_of(path) not in {None, "gzip"}
+    return packing_of(path) not in {None, "gzip"}
 
 
 def profile_of_lines(path: str) -> Profile:
-    """Return the layouts of the first lines with a message in a file; of a stream, those of Apache."""
-    if is_stream(path):
-        return Profile()
+    """Return the layouts of the first lines with a message in a file."""
     lines = (line.decode(errors="replace") for _, line in numbered(path) if MESSAGE.encode() in line)
     return Profile(layouts=tuple(detect(map(cleaned, islice(lines, _SAMPLE)), rare=RARE)))
 
@@ -436,9 +414,7 @@ def _is_table(path: str) -> bool:
 
 
 def _has_events(path: str) -> bool:
-    """Return whether the first object in a file is an event, of a known kind or not; a pipe is not read."""
-    if is_stream(path):
-        return False
+    """Return whether the first object in a file is an event, of a known kind or not."""
     for _, line in numbered(path):
         if not is_audit_line(line):
             value = object_of(line)

@@ -668,12 +668,12 @@ class LogCounter:
             self.accesses.add(columns, times)
 
     def _note_untimed(self, rows: pa.RecordBatch | pa.Table) -> None:
-        names: list[str] = [name for name in ("principal", "loggedDecision") if name in rows.schema.names]
+        names: list[str] = [name for name in ("principal", "loggedDecision", "broker") if name in rows.schema.names]
         table = pa.table([_decoded(rows.column(name)) for name in names], names)
         for row in table.group_by(names).aggregate([([], "count_all")]).to_pylist():
             decision: Any = row.get("loggedDecision")
             span = UnreadSpan(row["count_all"], None, None)
-            self.unread.add(row["principal"], decision, DecisionCode.NO_TIME.name, span)
+            self.unread.add(row["principal"], decision, DecisionCode.NO_TIME.name, span, broker=row.get("broker"))
 
     def _note_times(self, times: Int64s) -> None:
         if not len(times):

@@ -47,12 +47,14 @@ def undecided_rows(
     times: Any = rows.column("timestamp").cast(pa.int64())
     positions = np.flatnonzero(is_undecided | (np.asarray(times.is_null()) & need_time))
     decisions: Any = rows.column("loggedDecision")
+    brokers: Any = rows.column("broker") if "broker" in rows.schema.names else pa.nulls(len(times), pa.string())
     counter = UnreadCounter()
     places = zip(positions.tolist(), times.take(pa.array(positions)).to_pylist(), strict=True)
     for at, time in places:
         access = access_of[at]
         reason = DecisionCode(errors[access]) if is_undecided[at] else DecisionCode.NO_TIME
-        counter.add(principals[access].as_py(), decisions[at].as_py(), reason.name, UnreadSpan(1, time, time))
+        span, broker = UnreadSpan(1, time, time), brokers[at].as_py()
+        counter.add(principals[access].as_py(), decisions[at].as_py(), reason.name, span, broker=broker)
     return counter.total
 
 

@@ -1,8 +1,9 @@
 """The window of a usage report, in us since 1970, and the accesses that could not be read or decided."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -20,6 +21,8 @@ MOST_DAYS = 36_600
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400_000_000
+"""In us."""
+HOUR: Final = 3_600_000_000
 """In us."""
 
 
@@ -145,8 +148,8 @@ EARLIEST, LATEST = -(1 << 62), 1 << 62
 """Times before and after all others, in us since 1970."""
 
 _MOST_KEYS: Final = 1 << 16
-"""The most keys: beyond them a new principal counts as unknown, since clients choose principals and memory is
-bounded.
+"""The most keys with a broker and an hour; as many more have neither. Beyond them a new principal counts as unknown,
+since clients choose principals and memory is bounded.
 """
 
 
@@ -159,8 +162,10 @@ class UnreadKey(NamedTuple):
     """The logged decision, ALLOWED or DENIED; None if the log has none."""
     reason: str
     """A Reason of a line, or the name of a DecisionCode."""
-    day: int | None
-    """The day of the first of them, since 1970 in UTC; None if their time is unknown."""
+    broker: str | None
+    """The broker that logged them, as the lines or the path of their file name it; None if unknown."""
+    hour: int | None
+    """The hour of the first of them, since 1970 in UTC; None if unknown."""
 
 
 class UnreadSpan(NamedTuple):
@@ -178,8 +183,22 @@ class UnreadSpan(NamedTuple):
         return (self.first is None or self.first <= until) and (self.last is None or self.last >= start)
 
 
+class UnreadStretch(NamedTuple):
+    """Unread accesses of a principal on a broker, in consecutive hours."""
+
+    principal: str | None
+    broker: str | None
+    hours: int
+    """The hours in which some of them begin; 0 if unknown."""
+    span: UnreadSpan
+
+
 def _nothing() -> Mapping[UnreadKey, UnreadSpan]:
     return {}
+
+
+def _is_open(last: int | None, first: int | None) -> bool:
+    return first is not None and last is not None and first <= last
 
 
 @frozen(kw_only=True)
@@ -198,18 +217,13 @@ class UnreadAccesses:
         counter = UnreadCounter()
         for part in parts:
             for key, span in part.spans.items():
-                counter.add(key.principal, key.decision, key.reason, span)
+                counter.add(key.principal, key.decision, key.reason, span, broker=key.broker)
         return cls(spans=counter.spans)
 
     @property
     def total(self) -> int:
         """How many there are, as far as their number is known."""
         return sum(span.accesses for span in self.spans.values())
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether their number is known."""
-        return all(span.accesses for span in self.spans.values())
 
     @property
     def may_be_anybodys(self) -> bool:
@@ -228,13 +242,51 @@ class UnreadAccesses:
             counts[key.reason] += span.accesses
         return counts
 
-    def by_principal(self) -> dict[str | None, UnreadSpan]:
-        """Return the number and times for each principal; those of unknown principals come first."""
-        spans_of: dict[str | None, list[UnreadSpan]] = {}
+    def stretches(self) -> list["UnreadStretch"]:
+        """Return them by principal and broker, consecutive hours together; unknown principals, brokers and hours first.
+
+        A stretch without hours has those of unknown hours.
+        """
+        spans_of = dict[tuple[str | None, str | None], dict[int | None, list[UnreadSpan]]]()
         for key, span in self.spans.items():
-            spans_of.setdefault(key.principal, []).append(span)
-        ordered = sorted(spans_of.items(), key=lambda each: (each[0] is not None, each[0] or ""))
-        return {principal: _joined(spans) for principal, spans in ordered}
+            spans_of.setdefault((key.principal, key.broker), {}).setdefault(key.hour, []).append(span)
+        stretches = list[UnreadStretch]()
+        for principal, broker in sorted(spans_of, key=lambda each: [(name is not None, name or "") for name in each]):
+            hours = {hour: _joined(spans) for hour, spans in spans_of[principal, broker].items()}
+            if None in hours:
+                stretches.append(UnreadStretch(principal, broker, 0, hours.pop(None)))
+            known = sorted(hour for hour in hours if hour is not None)
+            cuts = [0, *(at for at in range(1, len(known)) if known[at] > known[at - 1] + 1), len(known)]
+            for start, end in pairwise(dict.fromkeys(cuts)):
+                spans = [hours[hour] for hour in known[start:end]]
+                stretches.append(UnreadStretch(principal, broker, end - start, _joined(spans)))
+        return stretches
+
+    def on_broker(self, broker: str | None) -> Self:
+        """Return the same, with this broker where it is unknown."""
+        if broker is None or not self.spans:
+            return self
+        counter = UnreadCounter()
+        for key, span in self.spans.items():
+            counter.add(key.principal, key.decision, key.reason, span, broker=key.broker or broker)
+        return type(self)(spans=counter.spans)
+
+    def after(self, time: int | None) -> Self:
+        """Return the same, where the accesses without a first time were logged after another one at this time."""
+        return self._filled(lambda span: span._replace(first=time) if _is_open(span.last, time) else span)
+
+    def before(self, time: int | None) -> Self:
+        """Return the same, where the accesses without a last time were logged before another one at this time."""
+        return self._filled(lambda span: span._replace(last=time) if _is_open(time, span.first) else span)
+
+    def _filled(self, fill: Callable[["UnreadSpan"], "UnreadSpan"]) -> Self:
+        if not any((span.first is None) != (span.last is None) for span in self.spans.values()):
+            return self
+        counter = UnreadCounter()
+        for key, span in self.spans.items():
+            is_half = (span.first is None) != (span.last is None)
+            counter.add(key.principal, key.decision, key.reason, fill(span) if is_half else span, broker=key.broker)
+        return type(self)(spans=counter.spans)
 
     def between(self, start: int, until: int) -> Self:
         """Return those that may lie between two times (us since 1970), both included."""
@@ -318,14 +370,18 @@ class UnreadCounter:
 
     spans: dict[UnreadKey, UnreadSpan] = field(factory=dict, init=False)
 
-    def add(self, principal: str | None, decision: str | None, reason: str, span: UnreadSpan) -> None:
+    def add(
+        self, principal: str | None, decision: str | None, reason: str, span: UnreadSpan, *, broker: str | None = None
+    ) -> None:
         """Add accesses of one principal."""
-        day = None if span.first is None else span.first // DAY
+        hour = None if span.first is None else span.first // HOUR
         whose = principal if principal is not None and principal != WILDCARD_PRINCIPAL and ":" in principal else None
-        key = UnreadKey(whose, decision, reason, day)
+        key = UnreadKey(whose, decision, reason, broker or None, hour)
         if key not in self.spans and len(self.spans) >= _MOST_KEYS:
-            key = UnreadKey(None, None, reason, None)
-            span = span._replace(first=None)
+            # where and when is less than whose: it is dropped first
+            key = UnreadKey(whose, decision, reason, None, None)
+            if key not in self.spans and len(self.spans) >= 2 * _MOST_KEYS:
+                key = UnreadKey(None, None, reason, None, None)
         previous = self.spans.get(key)
         self.spans[key] = span if previous is None else _joined([previous, span])
 
@@ -352,7 +408,8 @@ def unread_text(unread: UnreadAccesses) -> str:
     parts = []
     if unread.total:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in unread.by_reason().most_common() if count)
-        parts.append(f"{plural(unread.total, 'access')} could not be read or decided ({reasons})")
+        where = f"{reasons}; {_places_text(unread)}"
+        parts.append(f"{plural(unread.total, 'access')} could not be read or decided ({where})")
     uncounted = {key.reason for key, span in unread.spans.items() if not span.accesses}
     if uncounted - {LOST_RECORDS}:
         parts.append("an older aclog made this index, and what it could not read is not known")
@@ -361,11 +418,37 @@ def unread_text(unread: UnreadAccesses) -> str:
     return "; ".join(parts)
 
 
+_NAMED_BROKERS: Final = 3
+
+
+def _places_text(unread: UnreadAccesses) -> str:
+    """Return on which brokers, and in which hours they are."""
+    spans_of = dict[str | None, list[UnreadSpan]]()
+    for key, span in unread.spans.items():
+        if span.accesses:
+            spans_of.setdefault(key.broker, []).append(span)
+    ordered = sorted(spans_of.items(), key=lambda each: (-sum(span.accesses for span in each[1]), each[0] or ""))
+    named = ordered if len(ordered) == _NAMED_BROKERS + 1 else ordered[:_NAMED_BROKERS]
+    texts = [f"{broker or 'unknown broker'} {_hours_text(spans)}" for broker, spans in named]
+    more = len(ordered) - len(named)
+    return ", ".join([*texts, *([f"{more:,} more brokers"] if more else [])])
+
+
+def _hours_text(spans: Sequence[UnreadSpan]) -> str:
+    """Return the first and the last known hour, and whether some are unknown."""
+    known = [(span.first, span.last) for span in spans if span.first is not None and span.last is not None]
+    first = _hour_text(min((each for each, _ in known), default=None))
+    last = _hour_text(max((each for _, each in known), default=None))
+    unknown = "" if len(known) == len(spans) else "at an unknown hour" if not known else " and at unknown hours"
+    return f"{first if first == last else f'{first} to {last}'}{unknown}"
+
+
+def _hour_text(micros: int | None) -> str:
+    return "" if micros is None else f"{of_micros(micros):%Y-%m-%d %H}:00"
+
+
 # Coverage: the brokers and hours of an access log.
 
-
-HOUR: Final = 3_600_000_000
-"""In us."""
 
 _DENSE: Final = 1 << 22
 """The largest product of brokers and hours for which lines are counted without sorting."""

@@ -207,12 +207,11 @@ def test_events_from_a_pipe_are_accesses(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["Parquet", "Avro"])
-def test_a_pipe_of_a_binary_form_is_refused(tmp_path, form):
+def test_a_damaged_binary_form_in_a_pipe_is_refused_by_its_name(tmp_path, form):
     data = {"Parquet": b"PAR1" + bytes(60), "Avro": b"Obj\x01" + bytes(60)}[form]
-    with piped(tmp_path / "pipe", data) as path, pytest.raises(ConfigError, match="Parquet and Avro cannot be read fr"):
-        read_accesses(path)
-    with piped(tmp_path / "pipe", data) as path, pytest.raises(ConfigError, match="no line has a principal"):
-        read_seen_accesses(path)
+    for read in (read_accesses, read_seen_accesses):
+        with piped(tmp_path / "pipe", data) as path, pytest.raises(ConfigError, match=f"^{path}: "):
+            read(path)
 
 
 def test_commands_that_read_accesses_more_than_once_refuse_a_pipe(tmp_path):

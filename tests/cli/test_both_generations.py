@@ -351,7 +351,7 @@ def test_an_index_keeps_what_it_could_not_judge(tmp_path):
     rows += [each | {"timestamp": begin + at} for at in (3 * hour // 2, 5 * hour // 2) for each in ACCESSES]
     accesses, index = written(tmp_path / "accesses.jsonl", rows), tmp_path / "index"
     added = aclog("usage-index", "--index", index, "--log", path, "--accesses", accesses).ok()
-    assert "2 accesses could not be read or decided (UNKNOWN_KAFKA 2)" in added.err
+    assert "2 accesses could not be read or decided (UNKNOWN_KAFKA 2; unknown broker 20" in added.err
     for words in (("unused", "--index", index), ("usage", "--accesses", accesses)):
         found = aclog(*words, "--log", path, "--days", 1, "--format", "jsonl")
         answers = {

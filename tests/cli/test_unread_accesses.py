@@ -279,7 +279,8 @@ def test_a_proof_over_a_log_names_what_it_could_not_read(place):
     assert "may need what can go by the index" in aclog(*command).complaint
     written("other", [ACCESS, BOB | {"host": "app1", "principal": "User:x"}])
     result = aclog(*command[:-1], "other")
-    assert "1 access could not be read or decided (NO_HOST 1), and may need none of it" in result.err
+    unread = "1 access could not be read or decided (NO_HOST 1; unknown broker 2026-03-01 10:00)"
+    assert f"{unread}, and may need none of it" in result.err
 
 
 def test_an_index_knows_of_files_that_it_did_not_take(place):

@@ -124,7 +124,8 @@ def test_what_cannot_be_decided_may_be_decided_differently(spark, tmp_path, caps
     assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "out", before, after)
     printed = capsys.readouterr()
     assert printed.out.splitlines()[-1].split() == ["1", "NOT_JUDGED"]
-    assert "1 access could not be read or decided (NO_OPERATION 1): rules that may apply to them change" in printed.err
+    unread = "1 access could not be read or decided (NO_OPERATION 1; unknown broker 2026-03-01 12:00)"
+    assert f"{unread}: rules that may apply to them change" in printed.err
     frame_of(spark, [("User:a", "REED", "orders", START)]).write.parquet(str(tmp_path / "other"))
     assert not simulate_command(spark, str(tmp_path / "other"), tmp_path / "same", before, after)
     rejects = spark.createDataFrame([("f", "is Allowed", "NO_HEAD", "")], ["file", "line", "reason", "detail"])
@@ -195,7 +196,8 @@ def test_what_an_unknown_kafka_may_decide_is_not_judged(spark, tmp_path, capsys)
     assert capsys.readouterr().err.count("state it with --kafka-version V") == 1
     assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "out", both.before, both.after)
     assert [row.principal for row in spark.read.parquet(str(tmp_path / "out")).collect()] == ["User:b"]
-    undecided = "1 access could not be read or decided (UNKNOWN_KAFKA 1): rules that may apply to them change"
+    unread = "1 access could not be read or decided (UNKNOWN_KAFKA 1; unknown broker at an unknown hour)"
+    undecided = f"{unread}: rules that may apply to them change"
     assert undecided in capsys.readouterr().err
     known = two_policies(first, second, unnamed.of_generation(Generation.V4_4))
     assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "known", known.before, known.after)

@@ -36,7 +36,10 @@ def test_what_is_said(spark, tmp_path, capsys):
         "0     0          NEEDED         an access would be decided differently without it",
         "2     0          NOT_JUDGED     not in force in the whole window, or it may apply to an unreadable access",
         "",
-        "1 access could not be read or decided (NO_TIME 1): 2 ACLs that may apply to them are NOT_JUDGED",
+        (
+            "1 access could not be read or decided (NO_TIME 1; unknown broker at an unknown hour): "
+            "2 ACLs that may apply to them are NOT_JUDGED"
+        ),
         "",
         f"{out}/rules: all removable ACLs can be removed together",
         "",
@@ -72,7 +75,8 @@ def test_lines_that_tell_of_accesses_and_cannot_be_read(spark, tmp_path, capsys)
     )
     rules = rules_of(standing(*(acl(f"User:{name}", "orders") for name in "abcd")))
     usage_command(spark, str(log), out, Policy(rules=rules, settings=Settings()), flags=UsageFlags(days=3))
-    assert "2 accesses could not be read or decided (MALFORMED 2): 3 ACLs" in capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "2 accesses could not be read or decided (MALFORMED 2; unknown broker at an unknown hour): 3 ACLs" in printed
     log.write_text("\n".join([good, good.replace("User:a", "User:b").replace('"orders"', "5")]))
     usage_command(spark, str(log), tmp_path / "b", Policy(rules=rules, settings=Settings()), flags=UsageFlags(days=3))
     found = spark.read.parquet(str(tmp_path / "b/rules")).select("principal", "answer", "unread").collect()

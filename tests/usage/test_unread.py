@@ -14,7 +14,7 @@ from aclog.authorizer.audit import AccessTrace, access_trace
 from aclog.metalog.errors import ConfigError
 from aclog.sources.accesses import Unread, access_of_line
 from aclog.usage import window as unread_module
-from aclog.usage.accesses.access_batch import read_kafka_lines
+from aclog.usage.accesses.access_batch import between, read_kafka_lines
 from aclog.usage.accesses.events import read_audit_events, read_cloudevents, read_json, read_ocsf
 from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadKey, UnreadSpan
 from tests.support.runs.profiles import examples
@@ -150,10 +150,10 @@ def test_which_rules_are_concerned(rows, counts):
 
 
 def test_an_unknown_number_concerns_rules_as_well():
-    found = UnreadAccesses(spans={UnreadKey(None, None, "OLDER_INDEX", None): UnreadSpan(0, None, 5)})
+    found = UnreadAccesses(spans={UnreadKey(None, None, "OLDER_INDEX", None, None): UnreadSpan(0, None, 5)})
     assert found.concerned(WHO, DENIES, by_presence=False).all()
     assert not found.counts(WHO, DENIES, by_presence=False).any()
-    assert (found.is_counted, found.may_be_anybodys, found.total) == (False, True, 0)
+    assert (found.may_be_anybodys, found.total) == (True, 0)
 
 
 @given(
@@ -177,5 +177,71 @@ def test_a_sum_lies_in_each_window_that_a_part_may_lie_in(spans, start, length):
 def test_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(unread_module, "_MOST_KEYS", 3)
     found = counted(*((f"User:{number}", None, (1, 1, 1)) for number in range(10)))
-    assert (len(found.spans), found.total) == (4, 10)
+    assert (len(found.spans), found.total) == (7, 10)
     assert found.may_be_anybodys
+
+
+def test_brokers_and_hours_are_dropped_before_principals(monkeypatch):
+    monkeypatch.setattr(unread_module, "_MOST_KEYS", 3)
+    counter = UnreadCounter()
+    for number in range(20):
+        time = number * unread_module.HOUR
+        counter.add(f"User:{number % 3}", None, "TORN", UnreadSpan(1, time, time), broker=f"kafka-{number}")
+    found = counter.total
+    assert (len(found.spans), found.total, found.may_be_anybodys) == (6, 20, False)
+    assert {key.broker for key in found.spans} == {None, "kafka-0", "kafka-1", "kafka-2"}
+    assert UnreadAccesses.sum_of([found, found]).total == 40
+
+
+H = unread_module.HOUR
+
+
+def placed(*rows) -> UnreadAccesses:
+    counter = UnreadCounter()
+    for principal, broker, first, last in rows:
+        counter.add(principal, None, "TORN", UnreadSpan(1, first, last), broker=broker)
+    return counter.total
+
+
+def test_stretches_are_of_a_principal_on_a_broker_in_consecutive_hours():
+    found = placed(
+        ("User:a", "k1", 5 * H, 5 * H + 1), ("User:a", "k1", 6 * H, 6 * H), ("User:a", "k1", 9 * H, 9 * H),
+        ("User:a", "k2", 5 * H, 5 * H), ("User:a", "k1", None, None), (None, None, 5 * H, 8 * H),
+    )  # fmt: skip
+    assert [tuple(each) for each in found.stretches()] == [
+        (None, None, 1, UnreadSpan(1, 5 * H, 8 * H)),
+        ("User:a", "k1", 0, UnreadSpan(1, None, None)),
+        ("User:a", "k1", 2, UnreadSpan(2, 5 * H, 6 * H)),
+        ("User:a", "k1", 1, UnreadSpan(1, 9 * H, 9 * H)),
+        ("User:a", "k2", 1, UnreadSpan(1, 5 * H, 5 * H)),
+    ]
+    # a gap outside of the window does not count, one of unknown hour does
+    assert found.between(9 * H, 10 * H).total == 2
+    assert found.between(20 * H, 21 * H).total == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ([("User:a", "k1", 5 * H, 5 * H)], "TORN 1; k1 1970-01-01 05:00)"),
+        ([("User:a", "k1", 5 * H, 7 * H), ("User:b", "k1", None, 9)], "k1 1970-01-01 05:00 to 1970-01-01 07:00 and at"),
+        ([("User:a", None, None, None)], "; unknown broker at an unknown hour)"),
+        ([("User:a", f"k{n}", 0, 0) for n in range(9)], "k2 1970-01-01 00:00, 6 more brokers)"),
+        ([("User:a", f"k{n}", 0, 0) for n in range(4)], "k3 1970-01-01 00:00)"),
+    ],
+)
+def test_a_text_names_brokers_and_hours(rows, text):
+    assert text in unread_module.unread_text(placed(*rows))
+
+
+@pytest.mark.parametrize(
+    ("times", "at", "span"),
+    [
+        ([1, 2, 3], 1, (1, 2)), ([], 0, (None, None)), ([5], 0, (None, 5)), ([5], 1, (5, None)),
+        ([2, 1], 1, (1, 2)),  # threads write out of order
+        ([9 * H, 1, 2], 2, (None, None)), ([5 * H, 1 * H, 7 * H, 2 * H], 2, (None, None)),
+        ([9 * H, *range(8), *range(8, 16)], 9, (7, 8)),  # the joint is far away
+    ],
+)  # fmt: skip
+def test_a_line_without_a_time_lies_between_its_neighbours(times, at, span):
+    assert between(np.array(times, np.int64), at) == UnreadSpan(1, *span)

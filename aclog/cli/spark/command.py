@@ -152,9 +152,10 @@ def ingest(
     """Write a table of accesses from access logs, and a table of rejected lines with the reasons.
 
     DIR/accesses is the input of the other commands; DIR/rejects has file, line,
-    reason and detail. The printed counts add up to the lines read. With --append,
-    DIR grows by the new lines of the files, even if they were rotated or
-    compressed since: each line is read once.
+    reason, detail, broker, and the earliest and latest time of the line. The
+    printed counts add up to the lines read. With --append, DIR grows by the new
+    lines of the files, even if they were rotated or compressed since: each line
+    is read once.
 
     [bold]Examples[/]
 

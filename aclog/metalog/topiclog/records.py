@@ -100,6 +100,7 @@ class TopicRecords:
                     TopicPartition(self.settings.topic, partition), timeout=SLICE_SECONDS
                 )
             except KafkaException as error:
+                self._consumer.poll(0)  # runs error_cb, which librdkafka calls from poll only; nothing is assigned
                 self._check_waiting(deadline, error)
 
     def read(self, starts: Mapping[int, Place], bounds: Mapping[int, tuple[int, int]]) -> Iterator[Read]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
@@ -34,9 +35,11 @@ from aclog.authorizer.audit import (
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.session import cause, own_error
 from aclog.snapshots.moments import parse_zone
-from aclog.usage.accesses.access_batch import FIRST_SECOND, LAST_SECOND, ReadLines
+from aclog.usage.accesses.access_batch import FIRST_SECOND, LAST_SECOND, ReadLines, between, between_from
 from aclog.usage.accesses.access_log import Part, is_compressed, opened
+from aclog.usage.accesses.brokers import broker_of_line, broker_of_path
 from aclog.usage.accesses.events import read_mixed
+from aclog.usage.accesses.parquet import EARLIEST_COLUMN, LATEST_COLUMN
 from aclog.usage.arrow import ACL_FIELDS
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 
@@ -432,12 +435,17 @@ The logged decision and rule are those of the authorizer that logged the access;
 ACCESS_COLUMNS: Final = (*REQUEST_COLUMNS, TIMESTAMP, *OPTIONAL_COLUMNS)
 REJECT_COLUMNS: Final = ("file", "line", "reason", "detail")
 """The file of a reject, its text (up to LINE_LIMIT characters), a Reason, and a sentence."""
+_PLACE_COLUMNS: Final = ("broker", EARLIEST_COLUMN, LATEST_COLUMN)
+"""The broker that logged a reject, as its text or the path of its file names it, and the times between which it was
+logged: null if unknown.
+"""
 
 _INTEGER_COLUMN = "resourceReferenceCount"
-_TYPES: Final = {TIMESTAMP: pa.timestamp("us", tz="UTC"), _INTEGER_COLUMN: pa.int32()}
+_TIME: Final = pa.timestamp("us", tz="UTC")
+_TYPES: Final = {**dict.fromkeys((TIMESTAMP, EARLIEST_COLUMN, LATEST_COLUMN), _TIME), _INTEGER_COLUMN: pa.int32()}
 
 ACCESS_SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name in ACCESS_COLUMNS])
-REJECT_SCHEMA: Final = pa.schema([(name, pa.string()) for name in REJECT_COLUMNS])
+REJECT_SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name in (*REJECT_COLUMNS, *_PLACE_COLUMNS)])
 
 LINE_LIMIT: Final = 2000
 
@@ -524,11 +532,9 @@ def split_validated(batch: pa.RecordBatch) -> Split:
     """Split rows from `validate_rows` by their reason."""
     reasons = batch.column("reason")
     accesses = batch.filter(pc.is_null(reasons)).select(list(ACCESS_COLUMNS)).cast(ACCESS_SCHEMA)
-    rejects = (
-        batch.filter(pc.not_equal(reasons, pa.scalar(Reason.BLANK.value)))
-        .select(list(REJECT_COLUMNS))
-        .cast(REJECT_SCHEMA)
-    )
+    rejected = batch.filter(pc.not_equal(reasons, pa.scalar(Reason.BLANK.value)))
+    times = rejected.column(TIMESTAMP)
+    rejects = _with_places(rejected.select(list(REJECT_COLUMNS)), times, times)
     blanks = batch.num_rows - accesses.num_rows - rejects.num_rows
     files = batch.column("file").filter(pc.is_null(reasons))
     return Split(accesses=accesses, rejects=rejects, files=files, blanks=blanks)
@@ -611,6 +617,7 @@ def split_lines(batch: pa.RecordBatch, zone: tzinfo = UTC) -> Split:
         [line.decode(errors="replace") for line in texts.filter(bad).to_pylist()],
         batch.column("file").filter(bad).to_pylist(),
         columns.filter(bad),
+        _spans(times, batch.column("file"), bad),
     )
     blanks = len(lines) - accesses.num_rows - rejects.num_rows
     return Split(accesses=accesses, rejects=rejects, files=batch.column("file").filter(good), blanks=blanks)
@@ -636,13 +643,38 @@ def _read_lines(lines: Array, files: Array, zone: tzinfo) -> tuple[pa.RecordBatc
     return table.to_batches()[0], times
 
 
-def _rejects(lines: Sequence[str], files: Sequence[Any], columns: pa.RecordBatch) -> pa.RecordBatch:
+def _spans(times: Array, files: Array, bad: Array) -> list[tuple[int | None, int | None]]:
+    """Return the times between which rejects were logged: from their own or that of the line before to the next one."""
+    micros, is_timed = np.asarray(times.cast(pa.int64()).fill_null(0)), np.asarray(pc.is_valid(times))
+    codes: Any = files.dictionary_encode().indices
+    of_file, spans = np.asarray(codes.fill_null(-1)), list[tuple[int | None, int | None]]()
+    timed_places = {code: np.flatnonzero(is_timed & (of_file == code)) for code in np.unique(of_file).tolist()}
+    for place in np.flatnonzero(np.asarray(bad.fill_null(False))).tolist():
+        places = timed_places[int(of_file[place])]
+        span_of = between_from if is_timed[place] else between
+        spans.append(span_of(micros[places], int(np.searchsorted(places, place)))[1:])
+    return spans
+
+
+def _rejects(
+    lines: Sequence[str], files: Sequence[Any], columns: pa.RecordBatch, spans: Sequence[tuple[int | None, int | None]]
+) -> pa.RecordBatch:
     reasons, details = columns.column("reason").to_pylist(), columns.column("detail").to_pylist()
-    rejects = [
-        {"file": file, "line": line[:LINE_LIMIT], "reason": reason, "detail": _line_detail(str(reason), detail, line)}
-        for line, file, reason, detail in zip(lines, files, reasons, details, strict=True)
+    texts = [
+        _line_detail(str(reason), detail, line) for line, reason, detail in zip(lines, reasons, details, strict=True)
     ]
-    return pa.RecordBatch.from_pylist(rejects, schema=REJECT_SCHEMA)
+    values = [files, [line[:LINE_LIMIT] for line in lines], reasons, texts]
+    arrays = [pa.array(each, pa.string()) for each in values]
+    earliest, latest = (pa.array([span[at] for span in spans], pa.int64()).cast(_TIME) for at in (0, 1))
+    return _with_places(pa.RecordBatch.from_arrays(arrays, names=list(REJECT_COLUMNS)), earliest, latest)
+
+
+def _with_places(rejects: pa.RecordBatch, earliest: Array, latest: Array) -> pa.RecordBatch:
+    """Return rejects (REJECT_COLUMNS) with their brokers and times: rows of REJECT_SCHEMA."""
+    names: Any = zip(rejects.column("line").to_pylist(), rejects.column("file").to_pylist(), strict=True)
+    brokers = [broker_of_line(line or "") or (None if file is None else broker_of_path(file)) for line, file in names]
+    arrays: list[Any] = [*rejects.columns, pa.array(brokers, pa.string()), earliest, latest]
+    return pa.RecordBatch.from_arrays(arrays, names=REJECT_SCHEMA.names).cast(REJECT_SCHEMA)
 
 
 def _line_detail(reason: str, parsed: str | None, line: str) -> str:

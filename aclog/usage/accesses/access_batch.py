@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, tzinfo
 from enum import StrEnum
-from functools import lru_cache
-from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from aclog.authorizer.audit import (
 )
 from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import ConfigError
+from aclog.usage.accesses.brokers import broker_of_line
 from aclog.usage.accesses.containers import texts_in
 from aclog.usage.accesses.layouts import Layout, Profile, cleaned, detect, read_text_line
 from aclog.usage.accesses.lines import (
@@ -272,18 +273,29 @@ _PRINCIPALS: Final[tuple[tuple[str, ...], ...]] = (
     ("actor", "user", "uid"),
 )
 _TIMES: Final[tuple[tuple[str, ...], ...]] = (("timestamp",), ("audit", "timestamp"), ("time",))
+_BROKERS: Final[tuple[tuple[str, ...], ...]] = (("broker",), ("audit", "broker"), ("metadata", "product", "uid"))
 _DECISIONS: Final[tuple[tuple[str, ...], ...]] = (("loggedDecision",), ("audit", "result"), ("result",))
 
 
-def note_unread(counter: UnreadCounter, reason: Reason, line: bytes, value: JsonObject | None, zone: tzinfo) -> None:
+def note_unread(
+    counter: UnreadCounter,
+    reason: Reason,
+    line: bytes,
+    value: JsonObject | None,
+    zone: tzinfo,
+    around: Callable[[], UnreadSpan] | None = None,
+) -> None:
     """Count a line that may be an unreadable access; `value` is its object, or None.
+
+    `around` returns when a line without a time was logged, if the lines are in the order of their times.
 
     An object without any key of an access, such as a line of another log, is not counted; nor is a line without any
     sign of an object, which a torn one has.
     """
     if reason is Reason.BLANK:
         return
-    trace = access_trace(line.decode(errors="replace"))
+    text = line.decode(errors="replace")
+    trace = access_trace(text)
     if trace is not None:
         # another line as the text of a string, with some characters escaped
         is_escaped = trace.principal is not None and "\\" in trace.principal
@@ -299,19 +311,26 @@ def note_unread(counter: UnreadCounter, reason: Reason, line: bytes, value: Json
     else:
         unread_trace = AccessTrace(principal=_principal_of(value), decision=_decision_of(value))
     time = None if value is None else _time_of(value, zone)
-    counter.add(*unread_trace, reason, UnreadSpan(1, time, time))
+    span = UnreadSpan(1, time, time) if time is not None or around is None else around()
+    broker = None if value is None else _broker_of(value)
+    counter.add(*unread_trace, reason, span, broker=broker or broker_of_line(text))
 
 
-def note_text(counter: UnreadCounter, reason: Reason, text: str, zone: tzinfo) -> None:
-    """Count a line of JSON or of kafka-authorizer.log in a column of a table, if it may be an access."""
-    line = text.encode(errors="replace")
+def note_text(
+    counter: UnreadCounter, reason: Reason, text: str, zone: tzinfo, *, broker: str | None, span: UnreadSpan
+) -> None:
+    """Count a line of JSON or of kafka-authorizer.log in a column of a table, if it may be an access.
+
+    `broker` is the one of the table, `span` has the times of the line, as far as the table has them.
+    """
+    line, own = text.encode(errors="replace"), UnreadCounter()
     if reason is Reason.MALFORMED or line.lstrip().startswith(b"{"):
         value = object_of(line)
-        note_unread(counter, reason, line, None if isinstance(value, Reason) else value, zone)
-        return
-    trace = access_trace(text)
-    if trace is not None:
-        counter.add(*trace, reason, UnreadSpan(1, None, None))
+        note_unread(own, reason, line, None if isinstance(value, Reason) else value, zone, lambda: span)
+    elif (trace := access_trace(text)) is not None:
+        own.add(*trace, reason, span, broker=broker_of_line(text))
+    for key, each in own.total.on_broker(broker).spans.items():
+        counter.add(key.principal, key.decision, key.reason, each, broker=key.broker)
 
 
 def _principal_of(value: JsonObject) -> str | None:
@@ -319,6 +338,11 @@ def _principal_of(value: JsonObject) -> str | None:
     name = text_at(value, "actor", "user", "name")
     principal = next((text for text in (text_at(value, *path) for path in _PRINCIPALS) if text), None)
     return principal or (f"User:{name}" if name else None)
+
+
+def _broker_of(value: JsonObject) -> str | None:
+    """Return the broker of an object; None if it has none in the place of its form."""
+    return next((str(each) for each in (at(value, *path) for path in _BROKERS) if isinstance(each, str | int)), None)
 
 
 def _decision_of(value: JsonObject) -> str | None:
@@ -395,7 +419,7 @@ def read_each(lines: Any, zone: tzinfo, profile: Profile, names: Sequence[str], 
         more, remaining = _of_layouts(lines, remaining, zone, profile, names)
         pieces += more
         pieces.append(_one_by_one(lines, remaining, zone, profile, names))
-    return _joined(pieces, len(lines), names)
+    return _joined([each for each in pieces if len(each.places)] or pieces[:1], len(lines), names)
 
 
 class _Piece(NamedTuple):
@@ -474,19 +498,18 @@ def _timed(columns: pa.RecordBatch, times: Any) -> pa.RecordBatch:
     return columns.set_column(columns.schema.get_field_index("reason"), "reason", reasons)
 
 
-_LONGEST_CACHED: Final = 1 << 12
+_LONGEST_CACHED: Final = 1 << 10
 """The longest text of which the result is cached: a cache of long ones takes too much memory."""
-_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-def _cached(function: "Callable[_P, _T]") -> "Callable[_P, _T]":
-    """Cache the results for short texts, the last argument."""
-    cached = cast("Callable[_P, _T]", lru_cache(1 << 16)(function))
+def _cached(function: "Callable[[bytes], _T]") -> "Callable[[bytes], _T]":
+    """Cache the results for short texts."""
+    cached = lru_cache(1 << 16)(function)
 
-    def call(*args: _P.args, **named: _P.kwargs) -> _T:
+    def call(text: bytes) -> _T:
         """Return the result, from the cache if the text is short."""
-        return (cached if len(cast("bytes", args[-1])) <= _LONGEST_CACHED else function)(*args, **named)
+        return cached(text) if len(text) <= _LONGEST_CACHED else function(text)
 
     return call
 
@@ -505,18 +528,46 @@ def _of_layouts(
 ) -> tuple[list[_Piece], Int64s]:
     """Read lines in the layouts of the profile, and in others of many lines; return also the remaining positions."""
     pieces = list[_Piece]()
-    with_message = np.asarray(pc.find_substring(lines.take(pa.array(places)), MESSAGE)) >= 0
-    others, places = places[~with_message], places[with_message]
+    divided, others = _Divided.of(lines, places)
     for layout in profile.layouts:
-        piece, places = _of_layout(lines, places, zone, layout, names)
+        piece, divided = _of_layout(divided, zone, layout, names)
         pieces.append(piece)
+    places = divided.places
     if len(places) > _FEW and not profile.is_stated:
         sample = lines.take(pa.array(places[:: max(1, len(places) // _MOST_OF_A_BLOCK)])).to_pylist()
         for layout in detect(cleaned(line.decode(errors="replace")) for line in sample):
             if layout.time is not None and not layout.is_bare and layout not in profile.layouts:
-                piece, places = _of_layout(lines, places, zone, layout, names, by_rule=True)
+                piece, divided = _of_layout(divided, zone, layout, names, by_rule=True)
                 pieces.append(piece)
-    return pieces, np.union1d(others, places)
+    return pieces, np.union1d(others, divided.places)
+
+
+class _Divided(NamedTuple):
+    """Lines with a message, by position, divided there."""
+
+    places: Int64s
+    heads: Any
+    rests: Any
+    """Without MESSAGE."""
+
+    @classmethod
+    def of(cls, lines: Any, places: Int64s) -> "tuple[_Divided, Int64s]":
+        """Return the lines with a message of those at some positions, and the positions of the others."""
+        some = lines if len(places) == len(lines) else lines.take(pa.array(places))
+        divided = pc.split_pattern(some, pattern=MESSAGE, max_splits=1)
+        starts, lengths = np.asarray(divided.offsets)[:-1], np.asarray(divided.value_lengths())
+        with_message = lengths == 2
+        heads = starts if with_message.all() else starts[with_message]
+        pieces = divided.values
+        inside = cls(places[with_message], pieces.take(pa.array(heads)), pieces.take(pa.array(heads + 1)))
+        return inside, places[~with_message]
+
+    def where(self, which: Bools) -> "_Divided":
+        """Return some of them."""
+        if which.all():
+            return self
+        mask = pa.array(which)
+        return _Divided(self.places[which], self.heads.filter(mask), self.rests.filter(mask))
 
 
 _FEW: Final = 16
@@ -524,23 +575,23 @@ _FEW: Final = 16
 
 
 def _of_layout(
-    lines: Any, places: Int64s, zone: tzinfo, layout: Layout, names: Sequence[str], *, by_rule: bool = False
-) -> tuple[_Piece, Int64s]:
-    """Read the lines with messages that have a layout; return also the positions of the others."""
-    some = lines.take(pa.array(places))
-    empty = _Piece(places[:0], _columns_of((), names), pa.array([], TIME_TYPE))
-    if not len(some) or not layout.before.isascii():
-        return empty, places
-    divided = pc.split_pattern(some, pattern=MESSAGE, max_splits=1).flatten()
-    heads = divided.take(pa.array(np.arange(0, len(divided), 2)))
-    if layout.before:
-        group = "" if "(?P<" in layout.before else "(?P<t>)"
-        head: Any = pc.extract_regex(heads, f"(?s)^{layout.before}{group}$")
-        fits = head.is_valid()
+    divided: _Divided, zone: tzinfo, layout: Layout, names: Sequence[str], *, by_rule: bool = False
+) -> tuple[_Piece, _Divided]:
+    """Read the lines that have a layout; return also the others."""
+    if not len(divided.places) or not layout.before.isascii():
+        return _Piece(divided.places[:0], _columns_of((), names), pa.array([], TIME_TYPE)), divided
+    before = layout.before if "level" in names else layout.before.replace("(?P<p>", "(?:")
+    if before:
+        group = "" if "(?P<" in before else "(?P<t>)"
+        head: Any = pc.extract_regex(divided.heads, f"(?s)^{before}{group}$")
+        fits = np.asarray(head.is_valid())
+        head = head if fits.all() else head.filter(pa.array(fits))
     else:
-        fits = pc.equal(pc.binary_length(heads), pa.scalar(0))
-    rests = divided.take(pa.array(np.arange(1, len(divided), 2))).filter(fits).dictionary_encode()
-    read = [_read_rest(layout, text, by_rule=by_rule) for text in rests.dictionary.to_pylist()]
+        fits = np.asarray(pc.equal(pc.binary_length(divided.heads), pa.scalar(0)))
+    some = divided.where(fits)
+    rests = some.rests.dictionary_encode()
+    read_rest = _rest_reader(layout, by_rule=by_rule)
+    read = [*map(read_rest, rests.dictionary.to_pylist())]
     columns = _columns_of([each for _, each in read], names).take(rests.indices)
     if layout.time is None:
         times: Any = pa.nulls(len(columns), TIME_TYPE)
@@ -549,19 +600,24 @@ def _of_layout(
         micros = [None if text is None else layout.time.parse(text, own) for text, _ in read]
         times = pa.array(micros, pa.int64()).cast(TIME_TYPE).take(rests.indices)
     else:
-        times = _layout_times(pc.struct_field(head.filter(fits), "t"), layout.time, layout.zone or zone)
-    if "level" in names and "(?P<p>" in layout.before:
-        level = pc.struct_field(head.filter(fits), "p").cast(pa.string())
+        times = layout_times(pc.struct_field(head, "t"), layout.time, layout.zone or zone)
+    if "(?P<p>" in before:
+        level = pc.struct_field(head, "p").cast(pa.string())
         columns = columns.set_column(columns.schema.get_field_index("level"), "level", level)
-    inside = places[np.asarray(fits)]
+    inside = some.places
     is_read = pc.is_null(columns.column("reason"))
     if not pc.all(is_read).as_py():
         # the other lines may have another layout: they are read one by one
         inside, columns, times = inside[np.asarray(is_read)], columns.filter(is_read), times.filter(is_read)
-    return _Piece(inside, _timed(columns, times), times), np.setdiff1d(places, inside, assume_unique=True)
+        fits[fits] = np.asarray(is_read)
+    return _Piece(inside, _timed(columns, times), times), divided.where(~fits)
 
 
-@_cached
+@lru_cache(4)
+def _rest_reader(layout: Layout, *, by_rule: bool) -> "Callable[[bytes], tuple[str | None, ParsedLine]]":
+    return _cached(partial(_read_rest, layout, by_rule=by_rule))
+
+
 def _read_rest(layout: Layout, text: bytes, *, by_rule: bool) -> tuple[str | None, ParsedLine]:
     """Return the time after a message, if it has one, and the message that a text begins with, without MESSAGE."""
     try:
@@ -576,23 +632,31 @@ def _read_rest(layout: Layout, text: bytes, *, by_rule: bool) -> tuple[str | Non
     return end
 
 
-def _layout_times(texts: Any, kind: TimeFormat, zone: tzinfo) -> Any:
-    """Return the times of texts in a format."""
+def layout_times(texts: Any, kind: TimeFormat, zone: tzinfo) -> Any:
+    """Return the times (TIME_TYPE) of binary texts in a format."""
     if kind is not ISO:
         encoded = texts.dictionary_encode()
         micros = [kind.parse(text.decode(), zone) for text in encoded.dictionary.to_pylist()]
         return pa.array(micros, pa.int64()).cast(TIME_TYPE).take(encoded.indices)
-    rests = pc.binary_slice(texts, SECONDS_SIZE, _NO_END).dictionary_encode()
-    parsed = [rest_of_time(text.decode()) for text in rests.dictionary.to_pylist()]
+    # a log has many lines per second, and few zones: their texts are parsed once each
+    encoded = pc.binary_slice(texts, SECONDS_SIZE, _NO_END).dictionary_encode()
+    rests: Any = pc.extract_regex(encoded.dictionary.cast(pa.string()), _FRACTION_AND_ZONE)
+    digits: Any = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.struct_field(rests, "fraction"), 6, "0"), 0, 6)
+    offsets = pc.struct_field(rests, "zone").dictionary_encode()
+    parsed = [None if text is None else rest_of_time(text) for text in offsets.dictionary.to_pylist()]
     zones = list({each[1] or zone for each in parsed if each is not None})
     seconds = pc.binary_slice(texts, 0, SECONDS_SIZE).dictionary_encode()
     names = [text.decode().replace("T", " ") for text in seconds.dictionary.to_pylist()]
     total: Any = pa.nulls(len(texts), pa.int64())
     for own in zones:
-        part = pa.array([None if each is None or (each[1] or zone) != own else each[0] for each in parsed], pa.int64())
+        part = pa.array([0 if each is not None and (each[1] or zone) == own else None for each in parsed], pa.int64())
         begins = pa.array([second_micros(text, own) for text in names], pa.int64())
-        total = pc.coalesce(total, pc.add(part.take(rests.indices), begins.take(seconds.indices)))
+        micros = pc.add(part.take(offsets.indices), digits.cast(pa.int64()))
+        total = pc.coalesce(total, pc.add(micros.take(encoded.indices), begins.take(seconds.indices)))
     return total.cast(TIME_TYPE)
+
+
+_FRACTION_AND_ZONE: Final = r"^(?:[.,:](?P<fraction>[0-9]{1,9}))?(?P<zone>.*)$"
 
 
 def _one_by_one(lines: Any, places: Int64s, zone: tzinfo, profile: Profile, names: Sequence[str]) -> _Piece:
@@ -609,31 +673,32 @@ def _read_alone(line: bytes, zone: tzinfo, profile: Profile) -> tuple[int | None
     return read_text_line(text, zone, profile)
 
 
-def read_texts(texts: Any, beside: Any, zone: tzinfo, profile: Profile) -> tuple[pa.RecordBatch, Bools]:
-    """Return the accesses in texts (an Arrow array) of objects, and which texts have one.
+def read_texts(
+    texts: Any, beside: Callable[[Any], Any], zone: tzinfo, profile: Profile
+) -> tuple[pa.RecordBatch, Int64s]:
+    """Return the accesses in texts (an Arrow array) of objects, and the position of the text of each.
 
-    A text is a message alone, with its time `beside` it, or a line in a layout with a time of its own.
+    A text is a message alone, with its time beside it, or a line in a layout with a time of its own. `beside` returns
+    the times beside some texts, given which ones.
     """
     alone = pc.starts_with(texts, MESSAGE).fill_null(False)
-    is_alone, is_read = np.asarray(alone), np.zeros(len(texts), np.bool_)
-    parts, places = list[pa.RecordBatch](), list[Int64s]()
+    is_alone = np.asarray(alone)
+    parts, places = list[pa.RecordBatch](), [np.zeros(0, np.int64)]
     if is_alone.any() and not profile.is_stated:
         rests = texts.filter(alone).cast(pa.binary()).dictionary_encode()
         reads = [_read_bare(text) for text in rests.dictionary.to_pylist()]
         columns = _columns_of(reads, _READ_NAMES).take(rests.indices)
-        parts.append(_rows_of(_timed(columns, beside.filter(alone)), beside.filter(alone)))
-        places.append(np.flatnonzero(is_alone)[_is_good(columns, beside.filter(alone))])
+        times = beside(alone)
+        parts.append(_rows_of(_timed(columns, times), times))
+        places.append(np.flatnonzero(is_alone)[_is_good(columns, times)])
     others = np.flatnonzero(~is_alone if not profile.is_stated else np.ones_like(is_alone))
     if len(others):
-        read = read_each(
-            texts.take(pa.array(others)).cast(pa.binary()).fill_null(b""), zone, profile, _READ_NAMES, end=_NO_END
-        )
+        some = texts if len(others) == len(texts) else texts.take(pa.array(others))
+        read = read_each(some.cast(pa.binary()).fill_null(b""), zone, profile, _READ_NAMES, end=_NO_END)
         parts.append(_rows_of(read.columns, read.times))
         places.append(others[_is_good(read.columns, read.times)])
-    for each in places:
-        is_read[each] = True
     table = pa.Table.from_batches(parts, READ_SCHEMA).combine_chunks().to_batches()
-    return (table[0] if table else pa.RecordBatch.from_pylist([], READ_SCHEMA)), is_read
+    return (table[0] if table else pa.RecordBatch.from_pylist([], READ_SCHEMA)), np.concatenate(places)
 
 
 @_cached
@@ -650,7 +715,8 @@ def _rows_of(columns: pa.RecordBatch, times: Any) -> pa.RecordBatch:
     """Return the accesses among some lines."""
     arrays: list[Any] = [columns.column(name) for name in _READ_NAMES[:-1]]
     arrays += [times, pa.nulls(len(times), pa.string()), columns.column("decision")]
-    return pa.record_batch(arrays, schema=READ_SCHEMA).filter(pc.is_null(columns.column("reason")))
+    rows, reasons = pa.record_batch(arrays, schema=READ_SCHEMA), columns.column("reason")
+    return rows if reasons.null_count == len(rows) else rows.filter(pc.is_null(reasons))
 
 
 def _unread_of(lines: Any, reasons: Any, times: Any) -> UnreadAccesses:
@@ -665,19 +731,24 @@ def _unread_of(lines: Any, reasons: Any, times: Any) -> UnreadAccesses:
     )
     is_timed, micros = np.asarray(pc.is_valid(times)), np.asarray(times.cast(pa.int64()).fill_null(0))
     places: Int64s | None = None
+    timed = micros
     for place, line, reason in rejected:
-        trace = access_trace(line.decode(errors="replace").rstrip("\r\n"))
+        text = line.decode(errors="replace").rstrip("\r\n")
+        trace = access_trace(text)
         if trace is None:
             continue
         if trace.principal is not None and not _HEADED.match(line) and _ESCAPED.search(trace.principal):
             trace = AccessTrace(decision=trace.decision)  # the layout may have changed the principal
-        if is_timed[place]:
+        if is_timed[place] and trace.principal is not None:
             span = UnreadSpan(1, int(micros[place]), int(micros[place]))
         else:
             if places is None:
                 places = np.flatnonzero(is_timed)
-            span = _between(places, micros[places], place)
-        counter.add(*trace, Reason(reason), span)
+                timed = micros[places]
+            at = int(np.searchsorted(places, place))
+            # one that begins with a time may hold a part of the next line
+            span = between_from(timed, at) if is_timed[place] else between(timed, at)
+        counter.add(*trace, Reason(reason), span, broker=broker_of_line(text))
     return counter.total
 
 
@@ -685,14 +756,32 @@ _HEADED: Final = re.compile(HEAD.encode(), re.ASCII)
 _ESCAPED: Final = re.compile("\\\\|&|''|\"\"")
 
 
-def _between(places: Int64s, times: Int64s, place: int) -> UnreadSpan:
-    """Return the span of a line, given the positions and times of the lines with a time."""
-    at = int(np.searchsorted(places, place))
+_NEIGHBOURS: Final = 8
+"""The lines on each side of one without a time that must be in the order of their times."""
+_DISORDER: Final = 1_000_000
+"""The us by which threads may write their lines out of order."""
+
+
+def between(times: Int64s, at: int) -> UnreadSpan:
+    """Return the span of a line before the one at a position, given the times of the lines with a time.
+
+    Joined logs, and logs in another order, do not define it.
+    """
+    near = times[max(at - _NEIGHBOURS, 0) : at + _NEIGHBOURS]
+    if (np.diff(near) < -_DISORDER).any():
+        return UnreadSpan(1, None, None)
     first = int(times[at - 1]) if at else None
     last = int(times[at]) if at < len(times) else None
-    if first is not None and last is not None and first > last:  # joined logs
-        return UnreadSpan(1, None, None)
-    return UnreadSpan(1, first, last)
+    if first is None or last is None:
+        return UnreadSpan(1, first, last)
+    return UnreadSpan(1, min(first, last), max(first, last))
+
+
+def between_from(times: Int64s, at: int) -> UnreadSpan:
+    """Return the span of a line that begins with the time at a position, and may hold a part of the next one."""
+    first = int(times[at])
+    last = int(times[at + 1]) if at + 1 < len(times) else first
+    return UnreadSpan(1, first, max(first, last))
 
 
 def _of_times(times: Any) -> Any:

@@ -13,8 +13,9 @@ from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, BinaryIO, Final, NamedTuple, TypeAlias, cast
+from typing import IO, Any, BinaryIO, Final, NamedTuple, TypeAlias, cast
 
+import pyarrow as pa
 from attrs import evolve, frozen
 
 from aclog.authorizer.audit import Reason
@@ -22,6 +23,7 @@ from aclog.metalog.errors import ConfigError, plural
 from aclog.usage.accesses.access_batch import (
     APACHE,
     BEGINNING,
+    TIMESTAMP,
     UTF_16,
     AccessBatch,
     AccessForm,
@@ -29,6 +31,7 @@ from aclog.usage.accesses.access_batch import (
     read_kafka_lines,
 )
 from aclog.usage.accesses.avro_events import read_avro_events
+from aclog.usage.accesses.brokers import broker_of_path
 from aclog.usage.accesses.containers import foreign_authorizer
 from aclog.usage.accesses.events import (
     lines_by_form,
@@ -624,8 +627,36 @@ def read_part(part: AccessPart) -> Iterator[AccessBatch]:
     elif isinstance(part, AvroPart):
         yield from read_avro_events(part.file, part.zone)
     else:
-        for block in blocks_of(part.lines):
-            yield from read_lines(block, part.form, part.zone, mixed=part.mixed, profile=part.profile)
+        file = part.lines.file
+        broker = broker_of_path(file.path) if file.place == file.path else None
+        batches = (
+            batch
+            for block in blocks_of(part.lines)
+            for batch in read_lines(block, part.form, part.zone, mixed=part.mixed, profile=part.profile)
+        )
+        for each in _with_neighbours(batches) if part.form in OF_KAFKA else batches:
+            yield evolve(each, unread=each.unread.on_broker(broker)) if each.unread else each
+
+
+def _with_neighbours(batches: Iterator[AccessBatch]) -> Iterator[AccessBatch]:
+    """Yield batches of lines in their order, in which unread lines have the times of lines in the next ones."""
+    pending, latest = next(batches, None), None
+    while pending is not None:
+        following = next(batches, None)
+        if pending.unread:
+            earliest = None if following is None else _ends(following)[0]
+            yield evolve(pending, unread=pending.unread.after(latest).before(earliest))
+        else:
+            yield pending
+        latest, pending = _ends(pending)[1] or latest, following
+
+
+def _ends(batch: AccessBatch) -> tuple[int | None, int | None]:
+    """Return the first and the last time of a batch, in the order of its lines."""
+    times: Any = batch.rows.column(TIMESTAMP)
+    if not len(times):
+        return None, None
+    return times[0].cast(pa.int64()).as_py(), times[-1].cast(pa.int64()).as_py()
 
 
 def read_lines(

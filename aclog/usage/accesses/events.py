@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
+from functools import partial
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
@@ -16,6 +17,7 @@ from attrs import frozen
 
 from aclog.authorizer.acl import folded_name
 from aclog.authorizer.audit import HEAD, MESSAGE, ParsedLine, Reason, operation_name, resource_type_name
+from aclog.metalog.columns import Int64s
 from aclog.usage.accesses.access_batch import (
     APACHE,
     BROKER,
@@ -27,8 +29,10 @@ from aclog.usage.accesses.access_batch import (
     AccessBatch,
     AccessForm,
     ReadLines,
+    between,
     form_of_object,
     joined,
+    layout_times,
     micros_of_millis,
     micros_of_text,
     note_unread,
@@ -40,8 +44,9 @@ from aclog.usage.accesses.access_batch import (
 from aclog.usage.accesses.containers import TIME_KEYS, micros_of_value, read_objects, texts_in
 from aclog.usage.accesses.layouts import RARE, Profile, cleaned, detect
 from aclog.usage.accesses.lines import BRACED_TEXT, JsonObject, at, number_at, object_of, once, once_each, text_at
+from aclog.usage.accesses.times import ISO
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
-from aclog.usage.window import UnreadCounter
+from aclog.usage.window import UnreadCounter, UnreadSpan
 
 # An access of an event, as a row; all kinds of events are validated alike.
 
@@ -450,25 +455,55 @@ def read_cloudevents(block: bytes, zone: tzinfo) -> AccessBatch:
     return batch_of(objects_of(block), AccessForm.CLOUDEVENTS, zone)
 
 
+@frozen(eq=False, kw_only=True)
+class _Order:
+    """The positions of events among lines in the order of their times, and the times of the other lines."""
+
+    events: Int64s
+    others: Int64s
+    times: Int64s
+    """In us since 1970, of `others`."""
+
+    def spans(self, own: Mapping[int, int]) -> "Callable[[int], UnreadSpan]":
+        """Return what returns when the event of a number was logged; `own` are the times of events by number."""
+        places = np.concatenate((self.others, self.events[list(own)]))
+        order = np.argsort(places, kind="stable")
+        places, times = places[order], np.concatenate((self.times, np.array([*own.values()], np.int64)))[order]
+        return lambda number: between(times, int(np.searchsorted(places, self.events[number])))
+
+
 def batch_of(
-    events: "Iterable[tuple[bytes, JsonObject | Reason]]", form: AccessForm, zone: tzinfo, profile: Profile = APACHE
+    events: "Iterable[tuple[bytes, JsonObject | Reason]]",
+    form: AccessForm,
+    zone: tzinfo,
+    profile: Profile = APACHE,
+    order: _Order | None = None,
 ) -> AccessBatch:
-    """Return the accesses of events, each with its line.
+    """Return the accesses of events, each with its line; `order`: None for lines in any order.
 
     If one access of an event is invalid, the event is a reject.
     """
     rows, rejects, unread = list[AccessRow](), Counter[Reason](), UnreadCounter()
-    for line, each in events:
+    times, failed = dict[int, int](), list[tuple[int, Reason, bytes, JsonObject | None]]()
+    for number, (line, each) in enumerate(events):
         read = each if isinstance(each, Reason) else rows_of_object(each, form, zone, profile)
         if isinstance(read, Reason):
             rejects[read] += 1
-            note_unread(unread, read, line, None if isinstance(each, Reason) else each, zone)
+            failed.append((number, read, line, None if isinstance(each, Reason) else each))
         else:
             rows += read
+            if order is not None and read and isinstance(time := read[-1][_TIME_AT], int):
+                times[number] = time
+    span_of = None if order is None or not failed else order.spans(times)
+    for number, reason, line, value in failed:
+        note_unread(unread, reason, line, value, zone, None if span_of is None else partial(span_of, number))
     del rejects[Reason.BLANK]
     columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(READ_COLUMNS)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, READ_SCHEMA, strict=True)]
     return AccessBatch(rows=pa.record_batch(arrays, schema=READ_SCHEMA), rejects=rejects, unread=unread.total)
+
+
+_TIME_AT: Final = READ_COLUMNS.index(TIMESTAMP)
 
 
 def objects_of(
@@ -600,48 +635,67 @@ def _type_of(tree: Any) -> Any:
 
 def read_kafka_json(block: bytes, zone: tzinfo, profile: Profile = APACHE) -> AccessBatch:
     """Read a block of JSON lines with messages of Kafka; `zone` applies to times without an offset."""
-    lines = block.removesuffix(b"\n").split(b"\n")
-    braced = [line.startswith(b"{") and line.rstrip().endswith(b"}") for line in lines]
-    alike = lines if all(braced) else [line for line, is_braced in zip(lines, braced, strict=True) if is_braced]
-    others = [] if alike is lines else [line for line, is_braced in zip(lines, braced, strict=True) if not is_braced]
-    batch = _alike(alike, zone, profile)
-    if batch is None:
-        return batch_of(objects_of(block), AccessForm.KAFKA_JSON, zone, profile)
-    rows, failed = batch
-    if not failed and not others:
+    count = _objects_in(block)
+    braced, whole = np.arange(count or 0), block
+    if count is None:
+        lines = block.removesuffix(b"\n").split(b"\n")
+        count = len(lines)
+        is_braced = [line.startswith(b"{") and line.rstrip().endswith(b"}") for line in lines]
+        braced = np.flatnonzero(is_braced)
+        whole = b"\n".join(line for line, is_one in zip(lines, is_braced, strict=True) if is_one)
+    batch = _alike(whole, len(braced), zone, profile)
+    rows, read = (pa.RecordBatch.from_pylist([], READ_SCHEMA), np.zeros(0, np.int64)) if batch is None else batch
+    if len(read) == count:
         return AccessBatch(rows=rows)
-    rest = batch_of(objects_of(b"\n".join([*failed, *others])), AccessForm.KAFKA_JSON, zone, profile)
+    lines, read = block.removesuffix(b"\n").split(b"\n"), braced[read]
+    others = np.setdiff1d(np.arange(len(lines)), read, assume_unique=True)
+    events = [(lines[at], object_of(lines[at])) for at in others.tolist()]
+    order = _Order(events=others, others=read, times=np.asarray(rows.column(TIMESTAMP).cast(pa.int64())))
+    rest = batch_of(events, AccessForm.KAFKA_JSON, zone, profile, order)
     both = pa.Table.from_batches([rows, rest.rows], READ_SCHEMA).combine_chunks().to_batches()
     return AccessBatch(rows=both[0] if both else rows, rejects=rest.rejects, unread=rest.unread)
 
 
-def _alike(lines: list[bytes], zone: tzinfo, profile: Profile) -> tuple[pa.RecordBatch, list[bytes]] | None:
-    """Return the accesses of objects that are alike, and the lines that have none; None if they are not alike."""
-    value = next((each for line in lines[:_FIRST] if not isinstance(each := object_of(line), Reason)), None)
+def _alike(whole: bytes, count: int, zone: tzinfo, profile: Profile) -> tuple[pa.RecordBatch, Int64s] | None:
+    """Return the accesses of objects that are alike, and the position of the line of each; None if they are not."""
+    first = whole.split(b"\n", _FIRST)[:_FIRST]
+    value = next((each for line in first if not isinstance(each := object_of(line), Reason)), None)
     places = None if value is None else _Places.of(value, zone)
-    whole = b"\n".join(lines)
-    if places is None or not _is_utf8(whole) or _ESCAPED in whole or any(each in whole for each in places.rivals):
+    if places is None or not _is_utf8(whole) or (b"\\" in whole and _ESCAPED in whole):
         return None
     options = pj.ParseOptions(explicit_schema=places.schema(), unexpected_field_behavior="ignore")
     try:
         reading = pj.ReadOptions(use_threads=False, block_size=len(whole) + 2)
-        table = pj.read_json(io.BytesIO(whole + b"\n"), reading, options)
+        source: Any = pa.BufferReader(whole)
+        table = pj.read_json(source, reading, options)
     except pa.ArrowInvalid:
         return None
-    if len(table) != len(lines):
+    if len(table) != count:
         return None
     texts = pc.utf8_rtrim(_column(table, places.message), characters="\r\n")
-    with_message = pc.sum(pc.count_substring(pc.fill_null(texts, ""), MESSAGE)).as_py()
-    if with_message != whole.count(_MESSAGE):  # in another key of some object
+    messages = whole.count(_MESSAGE)
+    times: Any = pa.nulls(count) if places.time is None else _column(table, places.time)
+    if pc.any(pc.starts_with(texts, MESSAGE)).as_py() and any(each in whole for each in places.rivals):
         return None
-    beside: Any = pa.nulls(len(lines), TIME_TYPE)
-    if places.time is not None:
-        encoded = _column(table, places.time).dictionary_encode()
-        micros = [micros_of_value(each, zone) for each in encoded.dictionary.to_pylist()]
-        beside = pa.array(micros, pa.int64()).cast(TIME_TYPE).take(encoded.indices)
-    rows, is_read = read_texts(texts, beside, zone, profile)
-    failed = [lines[number] for number in np.flatnonzero(~is_read).tolist()]
-    return rows, failed
+    read = read_texts(texts, lambda which: _times_beside(times.filter(which), zone), zone, profile)
+    if messages == len(read[1]) == count:  # each text has one, and no other key
+        return read
+    with_message = pc.sum(pc.count_substring(pc.fill_null(texts, ""), MESSAGE)).as_py()
+    return read if with_message == messages else None  # otherwise another key of some object has one
+
+
+_ISO: Final = f"^{ISO.regex}$"
+
+
+def _times_beside(values: Any, zone: tzinfo) -> Any:
+    """Return the times (TIME_TYPE) of values beside texts: of texts in ISO 8601 all at once."""
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(values), TIME_TYPE)
+    if pa.types.is_string(values.type) and pc.all(pc.match_substring_regex(values, _ISO).fill_null(False)).as_py():
+        return layout_times(values.cast(pa.binary()), ISO, zone)
+    encoded = values.dictionary_encode()
+    micros = [micros_of_value(each, zone) for each in encoded.dictionary.to_pylist()]
+    return pa.array(micros, pa.int64()).cast(TIME_TYPE).take(encoded.indices)
 
 
 def read_mixed(lines: Any, zone: tzinfo, names: Sequence[str]) -> ReadLines:
@@ -714,12 +768,41 @@ _OBJECT: Final = re.compile(rb"(?!%s)^[ \t]*\{" % BRACED_TEXT.pattern, re.MULTIL
 
 def lines_by_form(block: bytes, form: AccessForm) -> Iterator[tuple[AccessForm, bytes]]:
     """Yield runs of lines of one form; `form` is that of the file, and of all lines without a form of their own."""
-    other = _OBJECT if form is AccessForm.KAFKA_LOG else _HEADED
-    if other.search(block) is None:
+    if not _has_other_form(block, form):
         yield form, block
         return
     for own, run in groupby(_lines(block), key=lambda line: _form_of(line, form)):
         yield own, b"".join(run)
+
+
+def _has_other_form(block: bytes, form: AccessForm) -> bool:
+    if form is AccessForm.KAFKA_LOG:
+        # most logs have no line that begins so, and a search for bytes is many times as fast as one for a pattern
+        if b"{" not in block:
+            return False
+        may = block[:1] in _BEGINNINGS or any(b"\n" + beginning in block for beginning in _BEGINNINGS)
+        return may and _OBJECT.search(block) is not None
+    return _objects_in(block) is None and _HEADED.search(block) is not None
+
+
+_BEGINNINGS: Final = (b"{", b" ", b"\t")
+"""How the line of an object begins."""
+
+
+def _objects_in(block: bytes) -> int | None:
+    """Return the number of lines if each of them begins and ends as an object does, with a key; else None."""
+    codes = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(codes == ord("\n"))
+    if not len(ends) or ends[-1] != len(codes) - 1:
+        ends = np.append(ends, len(codes))
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    if ends[0] < _SHORTEST or (ends - starts < _SHORTEST).any():
+        return None
+    is_whole = (codes[starts] == ord("{")) & (codes[starts + 1] == ord('"')) & (codes[ends - 1] == ord("}"))
+    return len(ends) if is_whole.all() else None
+
+
+_SHORTEST: Final = len('{"":0}')
 
 
 def _lines(block: bytes) -> list[bytes]:

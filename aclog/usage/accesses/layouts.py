@@ -120,9 +120,19 @@ class Layout:
             plain = re.sub(r"\\(.)", r"\1", text)
         elif self.quote and any(character in text for character in "'\"\\"):
             return ParsedLine(reason=Reason.AMBIGUOUS)
-        read = read_message(plain)
+        read = _read_short(plain) if len(plain) <= _LONGEST_CACHED else read_message(plain)
         is_open = not has_after and read.reason is None and read.request is None
         return ParsedLine(reason=Reason.TORN) if is_open and (not self.is_bare or is_cut(read)) else read
+
+
+_LONGEST_CACHED: Final = 1 << 10
+"""The longest message, in characters, of which the result is cached."""
+
+
+@lru_cache(1 << 14)
+def _read_short(text: str) -> ParsedLine:
+    """Return a message: the same ones are between other threads and loggers."""
+    return read_message(text)
 
 
 _ENTITY: Final = re.compile(r"&(?:#\w{1,8}|[A-Za-z]{2,8});", re.ASCII)
@@ -188,7 +198,7 @@ class Profile:
 
 def read_text_line(line: str, zone: tzinfo, profile: Profile) -> tuple[int | None, ParsedLine]:
     """Return the time (us since 1970) and the message of any line of a text log, or the reason why it has none."""
-    torn: ParsedLine | None = None
+    torn, time = None, None
     if not profile.is_stated and is_headed(line):
         read = read_line(line[TIME_SIZE:])
         time = parse_iso(line[1:TIME_SIZE], zone)
@@ -198,7 +208,7 @@ def read_text_line(line: str, zone: tzinfo, profile: Profile) -> tuple[int | Non
     by_profile = profile.read(line, zone) if MESSAGE in line else None
     if by_profile is not None and (torn is None or by_profile[1].reason is None):
         return _timed(*by_profile)
-    return None, torn or ParsedLine(reason=read_other(line))
+    return (time, torn) if torn is not None else (None, ParsedLine(reason=read_other(line)))
 
 
 def _timed(time: int | None, read: ParsedLine) -> tuple[int | None, ParsedLine]:

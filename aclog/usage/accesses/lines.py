@@ -10,7 +10,7 @@ import re
 import tarfile
 import zipfile
 import zlib
-from codecs import getincrementaldecoder
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -100,6 +100,11 @@ class StreamCopy:
         return cls.of_blocks(_with_last_feed(iter(lambda: stream.read(_BLOCK), b"")), name)
 
     @classmethod
+    def of_lines(cls, lines: Iterable[bytes], name: str) -> Self:
+        """Copy lines of text, also if they begin like a packed file: a blank line comes before them, then."""
+        return cls.of_blocks(_as_text(lines), name)
+
+    @classmethod
     def of_blocks(cls, blocks: Iterable[bytes], name: str) -> Self:
         """Copy the bytes of a stream; `name` is for errors.
 
@@ -155,6 +160,22 @@ def _with_last_feed(blocks: Iterator[bytes]) -> Iterator[bytes]:
         yield block
     if first and last[-1:] != b"\n" and _packing_of_bytes(first) is None and not first.startswith(TABLES):
         yield b"\n"
+
+
+def _as_text(lines: Iterable[bytes]) -> Iterator[bytes]:
+    rest, beginning = iter(lines), b""
+    for line in rest:
+        beginning += line
+        if len(beginning) > _TAR_MARK[0] + len(_TAR_MARK[1]):
+            break
+    while _packing_of_bytes(beginning) is not None or beginning.startswith((*TABLES, b"ORC", *_UTF_16)):
+        beginning = b"\n" + beginning
+    if beginning:
+        yield beginning
+    yield from rest
+
+
+_UTF_16: Final = (BOM_UTF16_LE, BOM_UTF16_BE)
 
 
 def _can_reopen(place: str) -> bool:
@@ -408,10 +429,8 @@ class LinePart:
     compressed: bool = False
 
 
-def line_parts(file: PinnedFile, *, only_whole: bool = False, start: int = 0, end: int | None = None) -> list[LinePart]:
+def line_parts(file: PinnedFile, *, start: int = 0, end: int | None = None) -> list[LinePart]:
     """Return the pieces of a file, or of a range between two line ends; a compressed file is read to its end.
-
-    With `only_whole`, a last line without line feed is omitted: it may be incomplete.
 
     Raises:
         ConfigError: the file was changed meanwhile.
@@ -422,7 +441,7 @@ def line_parts(file: PinnedFile, *, only_whole: bool = False, start: int = 0, en
         return [LinePart(file=file, start=start, end=file.size, compressed=True)]
     with file.open() as opened:
         if end is None:
-            end = _last_end(opened, file.size) if only_whole else file.size
+            end = file.size
         cuts = [start]
         while cuts[-1] < end:
             cuts.append(min(_next_start(opened, cuts[-1] + _PART), end))
@@ -483,6 +502,8 @@ def _whole_lines(chunks: Iterator[bytes], path: str) -> Iterator[bytes]:
             rest = chunk[cut:]
         else:
             rest += chunk
+        if rest[:1] == b"\0":  # a log that was truncated while it was written may begin with any number of them
+            rest = b"\0" + rest.lstrip(b"\0")
         if len(rest) > _LINE:
             raise ConfigError(f"{path}: a line of over {_LINE >> 20} MiB: not an access log")
     if rest:
@@ -494,19 +515,6 @@ def _next_start(opened: IO[bytes], place: int) -> int:
     opened.seek(place - 1)
     line = opened.readline(_LINE)
     return place - 1 + len(line) if line else place
-
-
-def _last_end(opened: IO[bytes], size: int) -> int:
-    """Return the end of the last complete line."""
-    end = size
-    while end > 0:
-        start = max(end - (1 << 16), 0)
-        opened.seek(start)
-        cut = opened.read(end - start).rfind(b"\n")
-        if cut >= 0:
-            return start + cut + 1
-        end = start
-    return 0
 
 
 # Strict parsing of a JSON object in a line: no duplicate key, nothing after the object; and access by path.

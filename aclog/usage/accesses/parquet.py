@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from glob import has_magic
 from pathlib import PurePath
 from typing import Any, Final, TypeAlias
@@ -18,6 +18,7 @@ from attrs import evolve, field, frozen
 from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
 from aclog.usage.accesses.access_batch import (
+    BROKER,
     LOGGED_DECISION,
     READ_COLUMNS,
     READ_SCHEMA,
@@ -78,7 +79,9 @@ MALFORMED = "_malformed"
 _COLUMNS = [*REQUEST_COLUMNS, TIMESTAMP_COLUMN]
 _LINE, _REASON = "line", "reason"
 """Columns of a table of rejects, which `spark ingest` writes beside its accesses."""
-COLUMNS_READ: Final = (*READ_COLUMNS, MALFORMED, _LINE, _REASON)
+EARLIEST_COLUMN, LATEST_COLUMN = "earliest", "latest"
+"""Columns of the same: the times between which a line was logged, null if unknown. Older tables lack them."""
+COLUMNS_READ: Final = (*READ_COLUMNS, MALFORMED, _LINE, _REASON, EARLIEST_COLUMN, LATEST_COLUMN)
 """The columns that `read_parquet` takes."""
 _BATCH = 1 << 20
 """How many rows are read at once; as codes in columns, about 30 MB."""
@@ -387,7 +390,7 @@ def _of_batch(batch: pa.RecordBatch, path: str, zone: tzinfo) -> AccessBatch:
             good = pc.invert(mask) if good is None else pc.and_(good, pc.invert(mask))
             if reason is Reason.MALFORMED:
                 for line in batch.filter(fresh).column(MALFORMED).to_pylist():
-                    note_text(unread, reason, str(line), zone)
+                    note_text(unread, reason, str(line), zone, broker=None, span=UnreadSpan(1, None, None))
             else:
                 _note_rows(unread, rows.filter(fresh), reason)
     return AccessBatch(rows=rows if good is None else rows.filter(good), rejects=rejects, unread=unread.total)
@@ -395,21 +398,27 @@ def _of_batch(batch: pa.RecordBatch, path: str, zone: tzinfo) -> AccessBatch:
 
 def _of_rejects(batch: pa.RecordBatch, zone: tzinfo) -> AccessBatch:
     rejects, unread = Counter[Reason](), UnreadCounter()
-    reasons: list[Any] = batch.column(_REASON).to_pylist()
-    for line, text in zip(batch.column(_LINE).to_pylist(), reasons, strict=True):
+    for row in batch.to_pylist():
+        text: Any = row[_REASON]
         reason = Reason(text) if text in list(Reason) else Reason.UNREADABLE
         rejects[reason] += 1
-        note_text(unread, reason, str(line), zone)
+        first, last = (_micros(row.get(name)) for name in (EARLIEST_COLUMN, LATEST_COLUMN))
+        note_text(unread, reason, str(row[_LINE]), zone, broker=row.get(BROKER), span=UnreadSpan(1, first, last))
     nothing = pa.RecordBatch.from_pylist([], schema=READ_SCHEMA)
     return AccessBatch(rows=nothing, rejects=rejects, unread=unread.total)
 
 
+def _micros(time: Any) -> int | None:
+    return micros_of(time) if isinstance(time, datetime) else None
+
+
 def _note_rows(unread: UnreadCounter, rows: pa.RecordBatch, reason: Reason) -> None:
     """Count rows with a principal, with their time and decision if they have any."""
-    columns = [rows.column(REQUEST_COLUMNS[0]), rows.column(LOGGED_DECISION), rows.column(TIMESTAMP).cast(pa.int64())]
-    for principal, decision, time in zip(*(column.to_pylist() for column in columns), strict=True):
+    names = (REQUEST_COLUMNS[0], LOGGED_DECISION, BROKER)
+    columns = [*(rows.column(name) for name in names), rows.column(TIMESTAMP).cast(pa.int64())]
+    for principal, decision, broker, time in zip(*(column.to_pylist() for column in columns), strict=True):
         outcome: Any = decision if decision in {"ALLOWED", "DENIED"} else None
-        unread.add(principal, outcome, reason, UnreadSpan(1, time, time))
+        unread.add(principal, outcome, reason, UnreadSpan(1, time, time), broker=broker)
 
 
 def _text(batch: pa.RecordBatch, name: str) -> Any:

@@ -22,10 +22,13 @@ from aclog.metalog.filelog.files import fsync_directory
 FILE: Final = "usage.sqlite"
 _APPLICATION: Final = 0x61637578
 """SQLite's application_id of an index."""
-_VERSION: Final = 2
+_VERSION: Final = 3
 """SQLite's user_version: the schema."""
 _OLDEST: Final = 1
-"""The oldest supported schema; it has no table of unread accesses, which is created before the first write."""
+"""The oldest supported schema: 1 has no table of unread accesses, 2 one without brokers and hours.
+
+Both are read as they are, and upgraded before the first write.
+"""
 _PATIENCE = 60.0
 """How many seconds a writer waits for another one."""
 

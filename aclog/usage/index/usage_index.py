@@ -22,7 +22,17 @@ from aclog.usage.index.database import IndexDatabase, packed, unpacked
 from aclog.usage.index.lives import AccessTimes, Lives, RuleNumbers, RuleText, SeenRules, lives_after, number_rules
 from aclog.usage.index.tallies import DayTally, Kind, UsedWriter, numbered_sets
 from aclog.usage.index.used import LastUse, Used
-from aclog.usage.window import DAY, OLDER_INDEX, AccessSets, Coverage, UnreadAccesses, UnreadKey, UnreadSpan
+from aclog.usage.window import (
+    DAY,
+    HOUR,
+    OLDER_INDEX,
+    AccessSets,
+    Coverage,
+    UnreadAccesses,
+    UnreadCounter,
+    UnreadKey,
+    UnreadSpan,
+)
 
 # Runs: the inputs of the index, as it records them.
 
@@ -266,29 +276,29 @@ def _coverage(broker: str | None, blob: bytes) -> Coverage:
     )
 
 
-# Accesses that could not be read or decided, in the database: by principal, logged decision, reason and day.
+# Accesses that could not be read or decided, in the database: by principal, logged decision, reason, broker and hour.
 
 
 UNREAD_TABLES: Final = """
-CREATE TABLE unread (principal TEXT NOT NULL, decision TEXT NOT NULL, reason TEXT NOT NULL, day INTEGER NOT NULL,
-    accesses INTEGER NOT NULL, first INTEGER, last INTEGER,
-    PRIMARY KEY (principal, decision, reason, day)) WITHOUT ROWID;
+CREATE TABLE unread (principal TEXT NOT NULL, decision TEXT NOT NULL, reason TEXT NOT NULL, broker TEXT NOT NULL,
+    hour INTEGER NOT NULL, accesses INTEGER NOT NULL, first INTEGER, last INTEGER,
+    PRIMARY KEY (principal, decision, reason, broker, hour)) WITHOUT ROWID;
 """
 
 _UNKNOWN: Final = ""
-"""A principal or decision that the log does not have."""
-_NO_DAY: Final = -(1 << 31)
+"""A principal, decision or broker that the log does not have."""
+_NO_HOUR: Final = -(1 << 31)
 
 _ADD: Final = """
-INSERT INTO unread VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET accesses = accesses + excluded.accesses,
+INSERT INTO unread VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET accesses = accesses + excluded.accesses,
     first = min(first, excluded.first), last = max(last, excluded.last)
 """
 _NOTE: Final = """
-INSERT INTO unread VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+INSERT INTO unread VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     accesses = max(accesses, excluded.accesses), first = min(first, excluded.first), last = max(last, excluded.last)
 """
 _BETWEEN: Final = """
-SELECT principal, decision, reason, day, accesses, first, last FROM unread
+SELECT principal, decision, reason, {broker}, accesses, first, last FROM unread
     WHERE (first IS NULL OR first <= ?) AND (last IS NULL OR last >= ?)
 """
 _OLDER: Final = "SELECT max(last), max(at) FROM runs WHERE number IN (SELECT run FROM contents)"
@@ -306,36 +316,52 @@ def note_unread(database: sqlite3.Connection, unread: UnreadAccesses, read_at: i
 
 
 def _write(database: sqlite3.Connection, statement: str, unread: UnreadAccesses, read_at: int) -> None:
-    for key, span in unread.until(read_at + DAY).spans.items():
-        row = (key.principal or _UNKNOWN, key.decision or _UNKNOWN, key.reason, _NO_DAY if key.day is None else key.day)
-        database.execute(statement, (*row, *span))
+    _insert(database, statement, unread.until(read_at + DAY))
+
+
+def _insert(database: sqlite3.Connection, statement: str, unread: UnreadAccesses) -> None:
+    for key, span in unread.spans.items():
+        names = (key.principal or _UNKNOWN, key.decision or _UNKNOWN, key.reason, key.broker or _UNKNOWN)
+        database.execute(statement, (*names, _NO_HOUR if key.hour is None else key.hour, *span))
 
 
 def read_unread(database: sqlite3.Connection, start: int, until: int) -> UnreadAccesses:
-    """Return those that may lie between two times, in us since 1970, both included."""
-    if not has_unread(database):
+    """Return those that may lie between two times, in us since 1970, both included, in bounded memory."""
+    columns = _unread_columns(database)
+    if not columns:
         unread = _of_older_runs(database)
         return (UnreadAccesses() if unread is None else unread).between(start, until)
-    spans = {}
-    for principal, decision, reason, day, accesses, first, last in database.execute(_BETWEEN, (until, start)):
-        key = UnreadKey(principal or None, decision or None, reason, None if day == _NO_DAY else day)
-        spans[key] = UnreadSpan(accesses, first, last)
-    return UnreadAccesses(spans=spans)
+    counter = UnreadCounter()
+    statement = _BETWEEN.format(broker="broker" if "broker" in columns else f"'{_UNKNOWN}'")
+    for principal, decision, reason, broker, *span in database.execute(statement, (until, start)):
+        counter.add(principal or None, decision or None, reason, UnreadSpan(*span), broker=broker)
+    return counter.total
 
 
-def has_unread(database: sqlite3.Connection) -> bool:
-    """Return whether the index records them: one of schema 1 does not."""
-    row = database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'unread'").fetchone()
-    return row is not None
+def _unread_columns(database: sqlite3.Connection) -> set[str]:
+    """Return the columns of the table: an index of schema 1 has no table, one of schema 2 no broker and hour."""
+    return {str(row[1]) for row in database.execute("PRAGMA table_info(unread)")}
 
 
 def begin_unread(database: sqlite3.Connection) -> None:
-    """Create the table in an index of schema 1, and record that the unreadable accesses of its runs are unknown."""
+    """Create the table in an index of schema 1 or 2.
+
+    Of schema 1, the unreadable accesses of its runs are unknown; of schema 2, their brokers are, and their hours where
+    they have no time.
+    """
+    if _unread_columns(database):
+        database.execute("ALTER TABLE unread RENAME TO unread_by_day")
+        database.execute(UNREAD_TABLES)
+        columns = "principal, decision, reason, accesses, first, last"
+        for *names, accesses, first, last in database.execute(f"SELECT {columns} FROM unread_by_day"):  # noqa: S608
+            hour = _NO_HOUR if first is None else first // HOUR
+            database.execute(_ADD, (*names, _UNKNOWN, hour, accesses, first, last))
+        database.execute("DROP TABLE unread_by_day")
+        return
     unread = _of_older_runs(database)
     database.execute(UNREAD_TABLES)
     if unread is not None:
-        ((_, span),) = unread.spans.items()
-        database.execute(_ADD, (_UNKNOWN, _UNKNOWN, OLDER_INDEX, _NO_DAY, *span))
+        _insert(database, _ADD, unread)
 
 
 def _of_older_runs(database: sqlite3.Connection) -> UnreadAccesses | None:
@@ -343,7 +369,7 @@ def _of_older_runs(database: sqlite3.Connection) -> UnreadAccesses | None:
     if at is None:
         return None
     latest = max(int(last or 0), int(at) * 1000) + DAY
-    return UnreadAccesses(spans={UnreadKey(None, None, OLDER_INDEX, None): UnreadSpan(0, None, latest)})
+    return UnreadAccesses(spans={UnreadKey(None, None, OLDER_INDEX, None, None): UnreadSpan(0, None, latest)})
 
 
 # Adding a run to the index, inside a transaction, in memory bounded by the number of ACLs.

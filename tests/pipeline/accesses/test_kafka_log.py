@@ -2,6 +2,7 @@
 
 import gzip
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,8 @@ from pyspark.sql import functions as F
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import ingest, write
 from aclog.pipeline.accesses.kafka_log import ACCESS_SCHEMA, REJECT_SCHEMA, local_time, split_lines
+from aclog.pipeline.usage import _counted
+from aclog.usage.window import UnreadCounter, UnreadSpan
 from tests.support.spark.access_logs import audit_text, batch_of, lines_of
 
 DATA = Path(__file__).parent / "data"
@@ -297,3 +300,26 @@ def test_directories_globs_and_gzip(spark, tmp_path):
     assert accesses["timestamp"].cast(pa.string()).unique().to_pylist() == ["2026-11-21 09:00:00.123000Z"]
     (row,) = pq.read_table(tmp_path / "out" / "rejects").to_pylist()
     assert (row["file"], row["line"]) == (f"file:{logs}/b2.log.gz", "bad")
+
+
+def test_rejects_have_their_broker_and_the_times_of_their_neighbours():
+    later = audit_text().replace("10:00:00", "11:00:00")
+    texts = [audit_text(), audit_text()[60:], later, audit_text()[:70], "[pod/k-1/k] is Al"]
+    files = ["file:/logs/k-0/kafka-authorizer.log.1"] * 4 + ["file:/logs/other.log"]
+    found = split_lines(pa.record_batch({"value": texts, "file": pa.array(files, pa.string())}))
+    rows = [(row["broker"], row["earliest"], row["latest"]) for row in found.rejects.to_pylist()]
+    ten, eleven = (datetime(2026, 11, 21, hour, 0, 0, 123_000, tzinfo=UTC) for hour in (10, 11))
+    broker = "k-0/kafka-authorizer.log"
+    assert rows == [(broker, ten, eleven), (broker, ten, ten), ("k-1", None, None)]
+    # as read from the table that has them
+    unread = _counted_rejects(found.rejects)
+    assert {key.broker for key in unread.spans} == {broker}
+
+
+def _counted_rejects(rejects):
+    (batch,) = _counted(iter([rejects.select(["line", "reason", "broker", "earliest", "latest"])]))
+    counter = UnreadCounter()
+    for row in batch.to_pylist():
+        span = UnreadSpan(row["accesses"], row["first"], row["last"])
+        counter.add(row["principal"], row["decision"], row["reason"], span, broker=row["broker"])
+    return counter.total

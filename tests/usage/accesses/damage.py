@@ -18,11 +18,13 @@ import numpy as np
 
 from aclog.usage.accesses.access_log import find_accesses, read_part
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
-from aclog.usage.window import UnreadAccesses
+from aclog.usage.window import UnreadAccesses, micros_of
 from tests.usage.accesses.forms import TEXTS
 
 _BEGIN: Final = datetime(2026, 3, 1, 10, tzinfo=UTC)
 _PRINCIPALS: Final = 400
+_MINUTE: Final = 60_000_000
+"""In us."""
 
 
 class Written(NamedTuple):
@@ -109,7 +111,7 @@ class Damaged(NamedTuple):
     written: Counter[tuple[str, str, datetime]]
     whole: Counter[tuple[str, str, datetime]]
     """Those of lines that still hold their whole message."""
-    lost: list[Written]
+    lost: list[tuple[Written, datetime]]
     kinds: Counter[str]
 
 
@@ -133,7 +135,7 @@ def write_damaged(path: Path, lines: int, share: float, seed: int, form: str = "
                     if is_whole:
                         made.whole[access.principal, access.name, when] += 1
                     else:
-                        made.lost.append(access)
+                        made.lost.append((access, when))
                 at += 2
                 continue
             file.write(line + b"\n")
@@ -164,7 +166,9 @@ class Outcome(NamedTuple):
     missed: Counter[tuple[str, str, datetime]]
     unread: UnreadAccesses
     judged: list[Written]
-    """Lost accesses whose rules would be judged nevertheless."""
+    """Lost accesses whose rules would be judged nevertheless, in a window of their minute alone."""
+    places: Counter[str]
+    """The number of unread accesses by whether their broker and hour are known."""
     seconds: float
 
 
@@ -178,15 +182,27 @@ def read_damaged(path: Path, made: Damaged) -> Outcome:
             rows.update((row[0], row[4], row[5]) for row in zip(*columns, strict=True))
             unread.append(batch.unread)
     total = UnreadAccesses.sum_of(unread)
-    # the rule of a principal is ALLOW for an allowed access, DENY for a denied one
-    principals, denies = [each.principal for each in made.lost], [not each.is_allowed for each in made.lost]
-    concerned = total.concerned(principals, np.array(denies, np.bool_), by_presence=False).tolist()
+    by_minute = dict[int, list[Written]]()
+    for access, when in made.lost:
+        by_minute.setdefault(micros_of(when) // _MINUTE, []).append(access)
+    judged = list[Written]()
+    for minute, accesses in by_minute.items():
+        # the rule of a principal is ALLOW for an allowed access, DENY for a denied one
+        principals, denies = [each.principal for each in accesses], [not each.is_allowed for each in accesses]
+        window = total.between(minute * _MINUTE, (minute + 1) * _MINUTE - 1)
+        concerned = window.concerned(principals, np.array(denies, np.bool_), by_presence=False).tolist()
+        judged += [access for access, is_met in zip(accesses, concerned, strict=True) if not is_met]
+    places = Counter[str]()
+    for key, span in total.spans.items():
+        known = [name for name in ("broker", "hour") if getattr(key, name) is not None]
+        places[" and ".join(known) or "nothing"] += span.accesses
     return Outcome(
         read=rows.total(),
         invented=rows - made.written,
         missed=made.whole - rows,
         unread=total,
-        judged=[access for access, is_concerned in zip(made.lost, concerned, strict=True) if not is_concerned],
+        judged=judged,
+        places=places,
         seconds=time.process_time() - begin,
     )
 
@@ -206,7 +222,10 @@ def main() -> None:
         )
         print(f"  {outcome.invented.total()} invented, {outcome.missed.total()} whole ones not read")
         print(
-            f"  {outcome.unread.total:,} unread accesses recorded; {len(outcome.judged)} lost accesses whose rules are judged"
+            f"  {outcome.unread.total:,} unread accesses recorded; {len(outcome.judged)} lost accesses whose rules are judged in their minute"
+        )
+        print(
+            f"  known of the unread ones: {', '.join(f'{name} {count:,}' for name, count in outcome.places.most_common())}"
         )
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import closing
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -20,8 +21,9 @@ from aclog.metalog.errors import ConfigError
 from aclog.usage.accesses import events
 from aclog.usage.accesses import lines as lines_module
 from aclog.usage.accesses.access_batch import AccessForm, read_kafka_lines
-from aclog.usage.accesses.access_log import find_accesses, read_part
+from aclog.usage.accesses.access_log import accesses_in, find_accesses, read_part
 from aclog.usage.accesses.events import read_json
+from aclog.usage.accesses.lines import PinnedFile, StreamCopy
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from tests.support.runs.profiles import examples
 from tests.support.spark.access_logs import audit_text
@@ -181,14 +183,6 @@ def test_every_line_is_in_one_part(monkeypatch, tmp_path, part, block):
     assert all(before.end == after.start for before, after in pairwise(plain))
 
 
-def test_only_whole_lines(tmp_path):
-    path = tmp_path / "log"
-    for text, end in ((b"a\nb\nc", 4), (b"a\nb\n", 4), (b"abc", 0), (b"", 0)):
-        path.write_bytes(text)
-        parts = lines_module.line_parts(lines_module.PinnedFile.of(str(path)), only_whole=True)
-        assert sum(part.end - part.start for part in parts) == end
-
-
 def test_forms_are_recognised(tmp_path):
     (tmp_path / "kafka-authorizer.log.2026-11-21").write_text(audit_text() + "\n")
     (tmp_path / "old.log.gz").write_bytes(gzip.compress(audit_text().encode()))
@@ -287,3 +281,28 @@ def test_tables_that_cannot_be_read(tmp_path):
     pq.write_table(pa.table(texts).drop_columns(["host"]), tmp_path / "t.parquet")
     with pytest.raises(ConfigError, match="no column 'host'"):
         told(batch for part in find_accesses([str(tmp_path)], UTC).parts for batch in read_part(part))
+
+
+TAR = b"x" * 256 + b"ustar"
+PACKED = [b"\x1f\x8bx", b"PK\x03\x04", b"BZh", b"PAR1", b"Obj\x01", b"ORC", b"\xff\xfe", b"x" + TAR, b"BZh" + TAR[3:]]
+
+
+@pytest.mark.parametrize("first", PACKED)
+def test_the_records_of_a_topic_are_text_whatever_they_begin_with(first):
+    lines = [first + b"\n", audit_text().encode() + b"\n"]
+    with StreamCopy.of_lines(iter(lines), "topic") as copy:
+        file = PinnedFile.of("topic (records)", copy.place)
+        assert file.packing is None
+        assert Path(copy.place).read_bytes().lstrip(b"\n") == b"".join(lines)
+        (part,) = accesses_in([file], UTC).parts
+        assert sum(batch.rows.num_rows for batch in read_part(part)) == 1
+
+
+def test_a_log_may_begin_with_any_number_of_nuls(tmp_path):
+    path = tmp_path / "kafka-authorizer.log"
+    with path.open("wb") as file:
+        file.truncate(40 << 20)  # copytruncate, while Kafka continues to write at its position
+        file.seek(0, 2)
+        file.write(f"{audit_text()}\n{audit_text()}\n".encode())
+    rows = [batch.rows.num_rows for part in find_accesses([str(path)], UTC).parts for batch in read_part(part)]
+    assert sum(rows) == 2
