@@ -20,7 +20,7 @@ from aclog.analysis.lint_report import BY_ID
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import EVERYONE, Names, Query, Subtree, common, only, operations_of
 from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_rows
-from aclog.analysis.who_can import SUPER_USER, Permission, permission_lines, permissions
+from aclog.analysis.who_can import SUPER_USER, Permission, access_text, permissions, reason_lines
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
     WILDCARD,
@@ -561,7 +561,7 @@ def _granted_rows(granted: Iterable[Permission]) -> Iterator[tuple[object, ...]]
             who = (_List(elements=principals.named, before="anyone except ") if principals.named else "anyone",)
         cells: tuple[object, ...] = ("everything", "super.users")
         if permission.rules != (SUPER_USER,):
-            reasons = list(_reasons(permission))
+            reasons = list(reason_lines(permission))
             cells = (_claim(permission), _List(elements=reasons, between="; ", most=len(reasons)))
         yield from ((each, *cells) for each in who)
 
@@ -578,17 +578,12 @@ def _claim(permission: Permission) -> object:
         names.append(part)
     others = len(names) - _MOST_LISTED
     shown = evolve(permission, region=evolve(permission.region, names=tuple(names[:_MOST_LISTED])))
-    text = next(permission_lines(shown, principals="\0")).removeprefix("\0: ")
+    text = access_text(shown)
     texts = [
         *([f"and {others:,} more names or prefixes"] if others > 0 else []),
         *([f"except {more:,} more names or prefixes"] if more else []),
     ]
     return "; ".join((text, *texts))
-
-
-def _reasons(permission: Permission) -> Iterator[str]:
-    for line in islice(permission_lines(permission, principals="\0"), 1, None):
-        yield line.strip()
 
 
 def _everyone(question: ReportQuestion, unnamed: Iterable[Permission]) -> ReportSection:
