@@ -1,4 +1,4 @@
-"""Pictures of answers on a terminal: `make terminal-picture` draws them from what the commands print, in their colors."""
+"""Pictures of answers on a terminal: `make terminal-picture` draws them from what the commands print, with colors."""
 
 import contextlib
 import re
