@@ -78,7 +78,7 @@ page-pictures: docs build/browser/.ready  ## the README and the first page of th
 	$(BIN)/python -m tests.docs.page_pictures
 
 .PHONY: terminal-picture
-terminal-picture: venv  ## the README's picture of an answer on a terminal drawn anew, into docs/images/terminal
+terminal-picture: venv  ## pictures of explain, why and review on a terminal drawn anew, into docs/images/terminal
 	$(BIN)/python -m tests.docs.terminal_picture
 
 .PHONY: lint

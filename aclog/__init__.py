@@ -14,7 +14,7 @@ What it gives
     Log         image(as_of), history(), watch(), watch_async(), age, lag, notes, close()
     Image       all ACLs at one offset: acls(...), authorizer(...), diff(other), to_pandas()
     Authorizer  check(principal, operation, resource), check_any(...), diff(other), who_can(...), what_can(...)
-    Grants      of who_can and what_can: a list of Grant (principals, for_anyone, rules), premises, to_pandas()
+    Grants      of who_can and what_can: a sequence of Grant (principals, for_anyone, rules), premises, to_pandas()
     Answer      true if allowed: allowed, rule, acl, explain(), to_dict()
     Rule        an ACL and its id: principal, operation, resource_name, ..., to_dict()
     Change      a rule that was added or removed (ChangeKind): offset, timestamp, kind, rule

@@ -626,19 +626,23 @@ def permission_object(permission: Permission, origins: Origins = NO_ORIGINS) -> 
     }
 
 
-def permission_lines(
-    permission: Permission, origins: Origins = NO_ORIGINS, *, principals: str | None = None
-) -> Iterator[str]:
-    """Yield the principals, operations, hosts and names of a permission; then the ACLs that grant and restrict it.
+def permission_lines(permission: Permission, origins: Origins = NO_ORIGINS) -> Iterator[str]:
+    """Yield the principals, operations, hosts and names of a permission; then the ACLs that grant and restrict it."""
+    yield f"{all_of(permission.region.principals)}: {access_text(permission)}"
+    yield from (f"  {line}" for line in reason_lines(permission, origins))
 
-    `principals` replaces the text of the principals.
-    """
+
+def access_text(permission: Permission) -> str:
+    """Return the operations, names and hosts of a permission."""
     region = permission.region
     clause = Clause(resource_type=region.resource_type, operations=region.operations, names=region.names)
     legal = "" if has_legal_name(region) else " (not a legal topic name)"
     extent = "" if permission.extent is None else f" ({permission.extent.text})"
-    who = principals or all_of(region.principals)
-    yield f"{who}: {what_text([clause])}, from {hosts_text(region.hosts)}{extent}{legal}"
+    return f"{what_text([clause])}, from {hosts_text(region.hosts)}{extent}{legal}"
+
+
+def reason_lines(permission: Permission, origins: Origins = NO_ORIGINS) -> Iterator[str]:
+    """Yield the ACLs that grant a permission, and those that restrict it."""
     if permission.rules != (SUPER_USER,):
         yield from _rules("granted by", permission.rules, origins)
     yield from _rules("except", permission.denies, origins)
@@ -654,6 +658,6 @@ def all_of(principals: Principals) -> str:
 
 def _rules(word: str, rules: Sequence[StandardAcl | str], origins: Origins) -> Iterator[str]:
     for rule in rules[:_RULE_LIMIT]:
-        yield f"  {word} {rule if isinstance(rule, str) else located_text(rule, origins)}"
+        yield f"{word} {rule if isinstance(rule, str) else located_text(rule, origins)}"
     if len(rules) > _RULE_LIMIT:
-        yield f"  {word} {len(rules) - _RULE_LIMIT:,} more"
+        yield f"{word} {len(rules) - _RULE_LIMIT:,} more"

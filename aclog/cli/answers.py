@@ -317,16 +317,7 @@ def print_intervals(
     `begin`: the offset where the history begins; above 0, the time before it is reported as unknown.
     `last`: how an interval ends as text that has not ended. `premises`: what is unknown of the settings.
     """
-    if output.is_rows:
-        is_streamed = output.form is OutputFormat.JSONL
-        intervals = timeline if is_streamed else list(timeline)
-        by_one = is_streamed or any(interval.only is not None for interval in intervals)
-        columns = (*INTERVAL_COLUMNS, GENERATION) if by_one else INTERVAL_COLUMNS
-        print_rows(columns, map(interval_object, intervals), output.form, keys=output.columns)
-    else:
-        _print_text(timeline, begin, last, premises.turning(allowed=False))
-    if begin:
-        note(f"the history begins at offset {begin}: what was before it is unknown")
+    _print_timelines(((None, each) for each in timeline), output, begin, last, premises)
 
 
 def print_timelines(
@@ -338,23 +329,31 @@ def print_timelines(
     premises: Premises = ALL_KNOWN,
 ) -> None:
     """Print the intervals of several principals, each with its principals; the rest as print_intervals."""
+    _print_timelines(timelines, output, begin, last, premises, has_principals=True)
+
+
+def _print_timelines(
+    timelines: Iterable[tuple[Principals | None, Interval]],
+    output: Output,
+    begin: int,
+    last: str,
+    premises: Premises,
+    *,
+    has_principals: bool = False,
+) -> None:
     if output.is_rows:
         is_streamed = output.form is OutputFormat.JSONL
-        rows = ({"principals": principals_object(who), **interval_object(each)} for who, each in timelines)
+        rows = (
+            {**({} if who is None else {"principals": principals_object(who)}), **interval_object(each)}
+            for who, each in timelines
+        )
         listed = rows if is_streamed else list(rows)
         by_one = is_streamed or any("generation" in row for row in listed)
-        columns = (REGION_COLUMNS[0], *INTERVAL_COLUMNS, *([GENERATION] if by_one else []))
+        heads = REGION_COLUMNS[:1] if has_principals else ()
+        columns = (*heads, *INTERVAL_COLUMNS, *([GENERATION] if by_one else []))
         print_rows(columns, listed, output.form, keys=output.columns)
     else:
-        more, printed = premises.turning(allowed=False), None
-        for who, interval in timelines:
-            if who != printed:
-                say(printable(who_text(who)))
-                printed = who
-            for line in interval_lines(interval, last):
-                say(printable(f"  {line}"))
-        if printed is None:
-            say(printable(more.decided(_never(begin))))
+        _print_text(timelines, begin, last, premises.turning(allowed=False))
     if begin:
         note(f"the history begins at offset {begin}: what was before it is unknown")
 
@@ -363,12 +362,15 @@ def _never(begin: int) -> str:
     return f"never since offset {begin}, with which the history begins" if begin else "never"
 
 
-def _print_text(timeline: Iterable[Interval], begin: int, last: str, more: Premises) -> None:
-    has_intervals = False
-    for interval in timeline:
+def _print_text(timelines: Iterable[tuple[Principals | None, Interval]], begin: int, last: str, more: Premises) -> None:
+    has_intervals, printed = False, None
+    for who, interval in timelines:
         has_intervals = True
+        if who is not None and who != printed:
+            say(printable(who_text(who)))
+            printed = who
         for line in interval_lines(interval, last):
-            say(printable(line))
+            say(printable(line if who is None else f"  {line}"))
     if not has_intervals:
         say(printable(more.decided(_never(begin))))
 

@@ -327,13 +327,20 @@ def _what(error: click.ClickException) -> str:
             if name in _MEANT:  # options that are spelled alike mean something else
                 meant = _meant(name, context)
                 return f"No such option: {visible(name)}" + (f" (did you mean {meant}?)" if meant else "")
-            near = sorted(set(possibilities or ()) - {_FILES_OF_NAMES.get(name)})
+            near = sorted(set(_alike(name, possibilities or ())) - {_FILES_OF_NAMES.get(name)})
             return f"No such option: {visible(name)}" + (f" (Possible options: {', '.join(near)})" if near else "")
         case NoSuchCommand(command_name=name, possibilities=near):
             return f"No such command {name!r}." + (f" Did you mean {', '.join(map(repr, near))}?" if near else "")
         case click.MissingParameter(param=CommandOption(if_missing=hint)) if hint:
             return f"{error.format_message().rstrip('.')}: {hint}"
     return error.format_message()
+
+
+def _alike(name: str, options: Sequence[str]) -> list[str]:
+    """Return the options that differ from a name by some letters: others mean something else."""
+    from difflib import get_close_matches
+
+    return get_close_matches(name, options, cutoff=0.75)
 
 
 _MEANT = {

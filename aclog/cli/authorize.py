@@ -61,7 +61,7 @@ def authorize(
     how = output.choose(is_live=requests is not None)
     choice = source.choose()
     if requests is None:
-        question = request.request()
+        question = request.request(instead="--requests FILE")
         choice.restrict([deciding_filter(question.resource_type, question.name, question.pattern_type)])
         image = choice.image()
         refuse_symbols(image, choice.origins, "no decision is known")

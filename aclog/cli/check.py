@@ -11,7 +11,7 @@ from aclog.analysis.comparison import rows_of_each
 from aclog.analysis.policy import only_on
 from aclog.analysis.regions import EVERYONE, Direction, JsonObject, witness
 from aclog.analysis.rows.report import decided_by_text, request_text, row_lines
-from aclog.analysis.who_can import Permission, permission_lines
+from aclog.analysis.who_can import Permission, access_text, all_of, reason_lines
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL, ResourceType
 from aclog.authorizer.settings import Generation
 from aclog.cli.answers import PERMISSION_COLUMNS, difference_columns, with_generation
@@ -267,14 +267,13 @@ def _say(claim: Claim, verdict: Verdict, parts: Sequence[Sequence[str]], *, coun
 
 def _lines(proof: PermissionProof, permission: Permission, generation: Generation | None) -> Iterator[str]:
     # The exceptions of the region have other permissions of their own; the claim is about the rest alone.
-    principals = None
+    who = all_of(permission.region.principals)
     if proof.claim.check == "no-public":
-        principals = "principals not named in any rule"
+        who = "principals not named in any rule"
         general = tuple(rule for rule in permission.denies if rule.principal == WILDCARD_PRINCIPAL)
         permission = evolve(permission, denies=general)
-    first, *more = permission_lines(permission, proof.origins, principals=principals)
-    yield first + only_on(generation)
-    yield from more
+    yield f"{who}: {access_text(permission)}{only_on(generation)}"
+    yield from (f"  {line}" for line in reason_lines(permission, proof.origins))
     rule, topics = proof.deciding(permission, generation), proof.topics
     yield f"  for example {request_text(witness(permission.region))}: {decided_by_text(rule, proof.origins)}"
     if topics is not None and permission.region.resource_type == ResourceType.TOPIC:

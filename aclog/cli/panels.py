@@ -119,7 +119,7 @@ def _print_brief(command: click.Command, context: click.Context, console: Consol
     narrow = Console(theme=_THEME, width=80, file=StringIO())
     room = LINES - sum(_height(each, narrow) for each in head) - 2
     room -= sum(map(_folded_height, groups.values()))
-    about = [Text(""), *description] if description else []
+    about = description
     has_about = (lines := sum(_height(each, narrow) for each in about)) <= room // 3
     room -= lines * has_about
     parts, folded = [], dict[str, list[click.Parameter]]()
@@ -202,12 +202,12 @@ def _parts(text: str) -> tuple[Text, list[Text], list[Text]]:
     examples: list[str] = []
     description: list[Text] = []
     for part in parts:
-        if part.startswith("[bold]Examples[/]"):
+        if part.startswith("[bold]Example"):
             continue
         if part.startswith("  "):
             examples += part.splitlines()
         else:
-            description += [_marked(part.strip())]
+            description += [Text(""), _marked(part.strip())]
     return _marked(" ".join(summary.split())), [_command_line(each) for each in examples[:_EXAMPLES]], description
 
 

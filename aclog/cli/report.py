@@ -4,98 +4,25 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from itertools import chain
+from getpass import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from attrs import field, frozen
-
-from aclog.cli.flags.common import (
-    ACCESSES_PANEL,
-    AccessesFormat,
-    AccessesTimezone,
-    AuthorizerFlags,
-    SourceFlags,
-)
-from aclog.cli.flags.repository import choice_of_lint, settings_of_lint
-from aclog.cli.options import Group, Option
+from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
+from aclog.cli.flags.repository import choice_of_lint, given_settings, settings_of_lint
+from aclog.cli.options import Group
+from aclog.cli.report_evidence import ReportFlags, drift_of_source, source_words, tests_of_source, use_of
 from aclog.cli.transfer.output import is_written_through, open_output
 from aclog.metalog.errors import ConfigError, printable
-from aclog.metalog.text_forms import comma_parts
 
 if TYPE_CHECKING:
-    from aclog.ops.report import Chart, Matrix, Report, Section, Table, UseOfAcls
-    from aclog.sources.choice import ChosenSource
+    from aclog.ops.report import Chart, Matrix, Report, Table
+    from aclog.security.minisign import SecretKey
 
 app = Group()
-
-_SECTIONS = "numbers, access, changes, everyone, admins, lint, unused"
-
-
-@frozen(kw_only=True)
-class ReportFlags:
-    """Where the report goes, what is in it, and what shows the use of ACLs."""
-
-    out: Annotated[
-        Path,
-        Option("--out", "-o", metavar="FILE", help="The report: a file .html or .md.", show_default=False),
-    ]
-    sections: Annotated[
-        str | None,
-        Option("--sections", metavar="A,B,C", help=f"Only these sections: {_SECTIONS}.", show_default="all"),
-    ] = None
-    index: Annotated[
-        Path | None,
-        Option(
-            "--index",
-            metavar="DIR",
-            help="Report unused ACLs by this index of last use, of [cyan]aclog accesses index[/].",
-            show_default=False,
-            rich_help_panel=ACCESSES_PANEL,
-        ),
-    ] = None
-    accesses: Annotated[
-        list[str],
-        Option(
-            "--accesses",
-            metavar="PATH",
-            help="Report unused ACLs by this access log; can be repeated.",
-            show_default=False,
-            rich_help_panel=ACCESSES_PANEL,
-        ),
-    ] = field(factory=list)
-    accesses_format: AccessesFormat = None
-    accesses_timezone: AccessesTimezone = "UTC"
-    days: Annotated[
-        int,
-        Option("--days", metavar="N", min=1, help="The days of accesses that count.", rich_help_panel=ACCESSES_PANEL),
-    ] = 90
-
-    @property
-    def workers(self) -> int | None:
-        """The default number of processes that read the accesses."""
-        return None
-
-    def selected(self) -> "tuple[Section, ...]":
-        """Return the sections, in their order. Raises ConfigError: an unknown one."""
-        from aclog.ops.report import Section
-
-        if self.sections is None:
-            return tuple(Section)
-        names = [part.strip() for part in comma_parts(self.sections)]
-        for name in names:
-            if name not in set(Section):
-                raise ConfigError(f"--sections: no section {name[:80]!r}: expected some of {_SECTIONS}")
-        return tuple(each for each in Section if each in names)
-
-    def check(self) -> None:
-        """Raise ConfigError: a file of another kind, or both an index and accesses."""
-        if self.out.suffix.lower() not in (".html", ".md"):
-            raise ConfigError(f"--out {self.out}: expected a file .html or .md")
-        if self.index is not None and self.accesses:
-            raise ConfigError("--index and --accesses: expected one of them")
 
 
 @app.command()
@@ -104,16 +31,18 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
 
     It contains the estate in numbers, who reaches what, the changes of a log over
     time, access that is open to everyone, administrators and the findings of
-    lint; with --index or --accesses also unused ACLs. Each claim is followed by
-    the command line that computes it again, for the state that is named above by
-    its end offset and digest. Tables show the first rows, and how many more there
-    are. HTML requires the extra `web`.
+    lint; with --index or --accesses also unused ACLs, with --want drift, and with
+    --tests the results of tests of rules. Each claim is followed by the command
+    line that computes it again, for the state that is named above by its end
+    offset and digest. Tables show the first rows, and how many more there are.
+    HTML requires the extra `web`.
 
     [bold]Examples[/]
 
       aclog report DIR -o audit.html
       aclog report DIR -o audit.md --sections numbers,everyone,admins --super-users 'User:admin'
       aclog report --log DIR --as-of 2026-11-01 -o october.html --index usage
+      aclog report DIR -o audit.html --want kafka --journal prod.journal --tests rules.yaml --sign minisign.key
     """
     flags.check()
     sections = flags.selected()
@@ -135,9 +64,13 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
     topics = source.topics()
     choice = source.choose(topics=topics)
     image = choice.image()
-    words = _source_words(source, None if choice.source.log is None else image.end_offset)
+    key = None if flags.sign is None else _key(flags.sign, flags.passphrase_file)
+    own = source_words(source, None if choice.source.log is None else image.end_offset)
     deciding = shlex.join(authorizer.words())
-    settings = settings_of_lint(authorizer) if Section.LINT in sections else RepositorySettings()
+    is_lint = Section.LINT in sections
+    test_settings = settings_of_lint(authorizer) if is_lint or flags.tests else RepositorySettings()
+    settings = test_settings if is_lint else RepositorySettings()
+    testing = " ".join(filter(None, ("aclog test", shlex.join(flags.tests), own, deciding)))
     lint_choice, topics = choice_of_lint(source, settings, choice, topics)
     with ExitStack() as stack:
         value = make(
@@ -149,19 +82,59 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
                 lint_choice=lint_choice,
                 topics=topics,
                 accepted=source.accept_unread,
-                command=lambda text: " ".join(filter(None, (f"aclog {text}", words, deciding))),
-                bare_command=lambda text: f"aclog {text} {words}".rstrip(),
+                command=lambda text: " ".join(filter(None, (f"aclog {text}", own, deciding))),
+                bare_command=lambda text: f"aclog {text} {own}".rstrip(),
                 sections=sections,
-                unused=_use_of(flags, choice, source, authorizer, image.end_offset, words, stack),
+                unused=use_of(flags, choice, source, authorizer, image.end_offset, own, stack),
+                drift=drift_of_source(flags, source),
+                tests=tests_of_source(flags, choice, test_settings, frozenset(given_settings(authorizer)), testing),
                 now=current_time_ms(),
             )
         )
     text = html_text(value) if is_html else "\n".join(markdown_lines(value)) + "\n"
     data = text.encode("utf-8", "backslashreplace")
     path = flags.out if is_written_through(flags.out) else flags.out.resolve()
+    signature = None if key is None else key.signature(data, _comment(path, value)).encode()
     with open_output(path, binary=False, mode=_mode(path)) as file:
         file.write(data)
     note(f"{flags.out}: {len(data):,} bytes")
+    if key is not None and signature is not None:
+        beside = path.with_name(f"{path.name}.minisig")
+        with open_output(beside, binary=False, mode=_mode(beside)) as file:
+            file.write(signature)
+        note(f"{flags.out}.minisig: verified by minisign -Vm {shlex.quote(str(flags.out))} -P {key.public_text}")
+
+
+_MOST_PASSPHRASE = 1024
+
+
+def _key(path: Path, passphrase_file: Path | None) -> "SecretKey":
+    """Return the key that signs. Raises ConfigError: not such a key, or no passphrase; OSError: it cannot be read."""
+    from aclog.security.minisign import MOST_KEY_BYTES, read_secret_key
+    from aclog.sources.contexts import warn_of_readers
+
+    def passphrase() -> bytes:
+        """Return the passphrase of the key, of the file or of a prompt."""
+        if passphrase_file is not None:
+            warn_of_readers(passphrase_file)
+            with passphrase_file.open("rb") as file:
+                return file.readline(_MOST_PASSPHRASE).rstrip(b"\r\n")
+        if not sys.stdin.isatty():
+            raise ConfigError(f"{path}: the key has a passphrase, and stdin is no terminal: expected --passphrase-file")
+        return getpass(f"Passphrase of {printable(str(path))}: ").encode()
+
+    warn_of_readers(path)
+    with path.open("rb") as file:
+        return read_secret_key(file.read(MOST_KEY_BYTES + 1), str(path), passphrase)
+
+
+def _comment(path: Path, report: "Report") -> str:
+    """Return the trusted comment of a signature: what is signed, and the state that it is about."""
+    facts = dict(report.facts)
+    about = "".join(
+        f"\t{name}:{facts[fact]}" for name, fact in (("offset", "End offset"), ("acls", "SHA-256 of the ACLs"))
+    )
+    return f"timestamp:{report.made // 1000}\tfile:{printable(path.name)}{about}\thashed"
 
 
 def _mode(path: Path) -> int:
@@ -171,86 +144,6 @@ def _mode(path: Path) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
-
-
-def _source_words(source: SourceFlags, as_of: int | None) -> str:
-    """Return the flags of a source, at an end offset of its log: the same state, however long the log has become."""
-    named = [*source.named(), ("--timezone", source.timezone), ("--as-of", as_of)]
-    return _words((flag, value) for flag, value in named if value is not None)
-
-
-def _words(flags: Iterable[tuple[str, object]]) -> str:
-    """Return flags and their values as words of a shell: as one word if the value begins with a hyphen."""
-    pairs = ((flag, str(value)) for flag, value in flags)
-    words = ((f"{flag}={text}",) if text.startswith("-") else (flag, text) for flag, text in pairs)
-    return shlex.join(chain.from_iterable(words))
-
-
-def _use_of(
-    flags: ReportFlags,
-    choice: "ChosenSource",
-    source: SourceFlags,
-    authorizer: AuthorizerFlags,
-    end_offset: int,
-    words: str,
-    stack: ExitStack,
-) -> "Callable[[], UseOfAcls] | None":
-    """Return what reads the use of ACLs; None if neither an index nor accesses are given.
-
-    `end_offset`, `words`: of the reported state.
-    """
-    if flags.index is not None:
-        index = flags.index
-        return lambda: _use_by_index(index, flags.days, choice, words, stack)
-    # `aclog accesses usage` judges each access by the rules of its time only without --as-of.
-    as_of = None if source.as_of is None else end_offset
-    return (lambda: _use_by_accesses(flags, choice, source, authorizer, as_of)) if flags.accesses else None
-
-
-def _use_by_index(path: Path, days: int, choice: "ChosenSource", words: str, stack: ExitStack) -> "UseOfAcls":
-    from aclog.ops.report import UseOfAcls
-    from aclog.ops.unused import unused_acls, unused_objects, unused_premises
-    from aclog.usage.index.usage_index import UsageIndex
-    from aclog.usage.unused_report import UnusedQuestion
-    from aclog.usage.window import DAY
-
-    index = stack.enter_context(UsageIndex.open(path))
-    answers = unused_acls(index, choice, UnusedQuestion(days=days, gap=DAY, until=None, ignored=()))
-    own = _words((("--index", path), ("--days", days)))
-    return UseOfAcls(
-        window=f"in {days} days before the latest access of the index",
-        objects=unused_objects(answers),
-        command=" ".join(filter(None, ("aclog accesses unused", words, own))),
-        premises=list(unused_premises(answers)),
-        has_reasons=True,
-    )
-
-
-def _use_by_accesses(
-    flags: ReportFlags,
-    choice: "ChosenSource",
-    source: SourceFlags,
-    authorizer: AuthorizerFlags,
-    as_of: int | None,
-) -> "UseOfAcls":
-    from aclog.ops.policies import settings_of
-    from aclog.ops.report import UseOfAcls
-    from aclog.ops.usage import AccessLog, use_of_acls
-
-    use = use_of_acls(AccessLog.of(flags), choice, settings_of(authorizer), flags.days, None, authorizer.configs())
-    own: list[tuple[str, object]] = [("--accesses", path) for path in flags.accesses]
-    if flags.accesses_format is not None:
-        own.append(("--accesses-format", flags.accesses_format))
-    if flags.accesses_timezone != "UTC":
-        own.append(("--accesses-timezone", flags.accesses_timezone))
-    words = _source_words(source, as_of), _words((*own, ("--days", flags.days))), shlex.join(authorizer.words())
-    return UseOfAcls(
-        window=f"in {flags.days} days before the latest access of the log",
-        objects=use.objects(),
-        command=" ".join(filter(None, ("aclog accesses usage", *words))),
-        premises=list(use.premises()),
-        has_reasons=False,
-    )
 
 
 # The file.

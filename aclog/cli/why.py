@@ -145,6 +145,8 @@ class WhyFlags:
         kind, colon, _ = name.partition(":")
         is_typed = bool(colon) or kind.lower() == "cluster"
         resource = parse_resource(name) if is_typed else asked_pattern(ResourceType.TOPIC, name)
+        if not resource.name:
+            raise ConfigError(f"NAME {self.name!r} is empty: expected a topic, or TYPE:NAME")
         host, host_given = host_address(_LOCALHOST if self.host is None else self.host), self.host is not None
         if not self.consume and not self.produce:
             operation = self.operation or _ASSUMED.get(ResourceType(resource.resource_type))
@@ -209,6 +211,9 @@ def principal_of(text: str, image: Image) -> str:
         ConfigError: no type, and ACLs name another type of principal with this name, and no User.
 
     """
+    kind, colon, name = text.partition(":")
+    if not (name and kind if colon else kind):
+        raise ConfigError(f"PRINCIPAL {text!r}: expected a user's name, or TYPE:NAME")
     named_in_acls = image.acls.principals()
     principal = text if ":" in text else f"{_USER}{text}"
     users = {f"{_USER}{each.user}" for each in image.scram.describe()}

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, tzinfo
 from enum import IntEnum
 from itertools import islice
 from os import PathLike, fsencode, fspath
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar, overload
 
 from attrs import define, evolve, field, frozen
 
@@ -191,24 +191,61 @@ class Grant:
         return dict(permission_object(self._permission, self._origins))
 
 
-class Grants(list[Grant]):
-    """All grants of a question: a list, with what is unknown of that which decides.
+class Grants:
+    """All grants of a question: a sequence that is equal to a list, with what is unknown of that which decides.
 
-    As a table it has one row per principal, operation, name and host (aclog.ops.tables). Polars, DuckDB and
-    pyarrow.table take it for the list that it is: give them `to_arrow()`.
+    As a table it has one row per principal, operation, name and host (aclog.ops.tables), also for Polars, DuckDB,
+    pyarrow.table and others that read Arrow's C stream. It is no `list`, and no `collections.abc.Sequence`: some of
+    these would take its elements as they are.
 
-    If `premises` are not empty, there may be other grants, or fewer: an empty list then does not mean "no principals".
+    If `premises` are not empty, there may be other grants, or fewer: no grants then do not mean "no principals".
     """
 
     premises: Premises
 
     def __init__(self, grants: Iterable[Grant] = (), premises: Premises = ALL_KNOWN) -> None:
         """Take the grants, and the unknown premises that could add or remove one."""
-        super().__init__(grants)
+        self._grants = tuple(grants)
         self.premises = premises
 
+    def __len__(self) -> int:
+        return len(self._grants)
+
+    def __iter__(self) -> Iterator[Grant]:
+        return iter(self._grants)
+
+    @overload
+    def __getitem__(self, place: int) -> Grant: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Grants": ...
+    def __getitem__(self, place: int | slice) -> "Grant | Grants":
+        """Return a grant, or some of them with the same premises."""
+        found = self._grants[place]
+        return Grants(found, self.premises) if isinstance(found, tuple) else found
+
+    def __contains__(self, grant: object) -> bool:
+        return grant in self._grants
+
+    def __reversed__(self) -> Iterator[Grant]:
+        return reversed(self._grants)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Grants):
+            return self._grants == other._grants and self.premises == other.premises
+        return list(self._grants) == other if isinstance(other, list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
+
+    def index(self, grant: Grant) -> int:
+        """Return the place of a grant. Raises ValueError: it is not here."""
+        return self._grants.index(grant)
+
+    def count(self, grant: Grant) -> int:
+        """Return how often a grant is here."""
+        return self._grants.count(grant)
+
     def __repr__(self) -> str:
-        grants = super().__repr__()
+        grants = repr(list(self._grants))
         return f"<{grants} unless {self.premises.unless()}>" if self.premises else grants
 
     def _repr_html_(self) -> str:

@@ -95,6 +95,8 @@ def read_premises(choice: ChosenSource, configs: AbstractSet[str]) -> Premises:
         RequestError: no node of the cluster has an authorizer.
 
     """
+    if choice.has_premises(configs):  # an answer of several parts reads and notes them once
+        return choice.premises(configs)
     premises = choice.premises(configs)
     for premise in premises.without({UNREAD}).unknown:  # which was noted when the source was read
         note(premise.note())

@@ -196,6 +196,9 @@ def _fill(connection: "DuckDBPyConnection", name: str, rows: Rows) -> None:
     connection.unregister("arrow_rows")
 
 
+_ABSENT = re.compile(r"Catalog Error: Table with name (.*?) does not exist")
+
+
 def _guarded(step: Callable[[], Any], memory: str) -> Any:
     """Do a step. Raises ConfigError: DuckDB refuses it, in one line."""
     try:
@@ -206,10 +209,12 @@ def _guarded(step: Callable[[], Any], memory: str) -> Any:
             f"the query needs more memory than the limit{limit}: expected a larger --memory-limit"
         ) from None
     except duckdb.Error as error:
+        if absent := _ABSENT.search(str(error)):
+            raise ConfigError(f"no table {absent[1][:80]!r}: expected acls, changes, accesses or findings") from None
         text, _, place = str(error).partition("\n\nLINE ")
         at = place.partition("\n")[0]
         line = f"{' '.join(text.split())}{f' (at LINE {at})' if at else ''}"
-        raise ConfigError(line[:600]) from None
+        raise ConfigError(f"{line[:600]}: expected SQL of DuckDB on acls, changes, accesses, findings") from None
 
 
 def _rows(reader: pa.RecordBatchReader, memory: str) -> Iterator[dict[str, Any]]:

@@ -20,7 +20,7 @@ from aclog.analysis.lint_report import BY_ID
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import EVERYONE, Names, Query, Subtree, common, only, operations_of
 from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_rows
-from aclog.analysis.who_can import SUPER_USER, Permission, permission_lines, permissions
+from aclog.analysis.who_can import SUPER_USER, Permission, access_text, permissions, reason_lines
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
     WILDCARD,
@@ -69,6 +69,8 @@ class Section(StrEnum):
     ADMINS = "admins"
     LINT = "lint"
     UNUSED = "unused"
+    DRIFT = "drift"
+    TESTS = "tests"
 
 
 @frozen(kw_only=True)
@@ -162,6 +164,8 @@ class Report:
     unless: str | None
     """What is unknown of that which decides: the answers hold unless that is so."""
     digest_command: str
+    made: int
+    """When, in ms since 1970."""
     sections: tuple[ReportSection, ...]
 
 
@@ -181,6 +185,29 @@ class UseOfAcls:
     """Sentences: what the answers do not count."""
     has_reasons: bool
     """Whether an object has the reason why its ACL is not judged."""
+
+
+@frozen(kw_only=True)
+class Drifting:
+    """The drift of a target from desired rules."""
+
+    rows: Sequence[tuple[str, str]]
+    """The kind, MISSING or LEFTOVER, and the rule."""
+    foreign: int
+    """Rules that are neither desired nor managed."""
+    command: str
+    unless: str | None
+    """What is unknown: no drift is certain unless that is so."""
+
+
+@frozen(kw_only=True)
+class Tested:
+    """The results of tests of rules."""
+
+    cases: int
+    failed: Sequence[tuple[str, str, str]]
+    """The location, the test, and what was found instead of the expectation."""
+    command: str
 
 
 @frozen(kw_only=True)
@@ -205,6 +232,10 @@ class ReportQuestion:
     sections: Sequence[Section] = tuple(Section)
     unused: Callable[[], UseOfAcls] | None = None
     """None without an index or accesses."""
+    drift: Callable[[], Drifting] | None = None
+    """None without desired rules."""
+    tests: Callable[[], Tested] | None = None
+    """None without tests."""
     now: int
     """ms since 1970."""
 
@@ -234,6 +265,8 @@ def report(question: ReportQuestion) -> Report:
         Section.ADMINS: lambda: _admins(question, policy),
         Section.LINT: lambda: _lint(question),
         Section.UNUSED: lambda: _unused(question),
+        Section.DRIFT: lambda: _drift(question),
+        Section.TESTS: lambda: _tests(question),
     }
     timestamp = timestamp_text(image.timestamp) if image.timestamp >= 0 else "unknown"
     has_offset = choice.source.log is not None or image.end_offset > 0
@@ -254,6 +287,7 @@ def report(question: ReportQuestion) -> Report:
         source=choice.source.name,
         facts=facts,
         unless=premises.unless() if premises else None,
+        made=question.now,
         digest_command=f"{listing} | LC_ALL=C sort | sha256sum",
         sections=tuple(makers[each]() for each in Section if each in question.sections),
     )
@@ -527,7 +561,7 @@ def _granted_rows(granted: Iterable[Permission]) -> Iterator[tuple[object, ...]]
             who = (_List(elements=principals.named, before="anyone except ") if principals.named else "anyone",)
         cells: tuple[object, ...] = ("everything", "super.users")
         if permission.rules != (SUPER_USER,):
-            reasons = list(_reasons(permission))
+            reasons = list(reason_lines(permission))
             cells = (_claim(permission), _List(elements=reasons, between="; ", most=len(reasons)))
         yield from ((each, *cells) for each in who)
 
@@ -544,17 +578,12 @@ def _claim(permission: Permission) -> object:
         names.append(part)
     others = len(names) - _MOST_LISTED
     shown = evolve(permission, region=evolve(permission.region, names=tuple(names[:_MOST_LISTED])))
-    text = next(permission_lines(shown, principals="\0")).removeprefix("\0: ")
+    text = access_text(shown)
     texts = [
         *([f"and {others:,} more names or prefixes"] if others > 0 else []),
         *([f"except {more:,} more names or prefixes"] if more else []),
     ]
     return "; ".join((text, *texts))
-
-
-def _reasons(permission: Permission) -> Iterator[str]:
-    for line in islice(permission_lines(permission, principals="\0"), 1, None):
-        yield line.strip()
 
 
 def _everyone(question: ReportQuestion, unnamed: Iterable[Permission]) -> ReportSection:
@@ -682,3 +711,36 @@ def _unused(question: ReportQuestion) -> ReportSection:
 _RULE_TEXT_KEYS: Final = (
     "permissionType", "principal", "operation", "resourceType", "patternType", "resourceName", "host",
 )  # fmt: skip
+
+
+# Drift from desired rules, and tests of rules.
+
+
+def _drift(question: ReportQuestion) -> ReportSection:
+    title = "Drift"
+    if question.drift is None:
+        missing = "no desired rules are given (--want, --journal)"
+        return ReportSection(section=Section.DRIFT, title=title, missing=missing)
+    found = question.drift()
+    counts = Counter(kind for kind, _ in found.rows)
+    none = "No drift" if found.unless is None else f"No drift unless {found.unless}"
+    text = ", ".join(f"{number:,} {kind.lower()}" for kind, number in sorted(counts.items())) or none
+    part = Part(
+        text=f"{text}; {plural(found.foreign, 'ACL')} neither desired nor managed.",
+        command=found.command,
+        table=_table(("drift", "ACL"), found.rows) if found.rows else None,
+    )
+    return ReportSection(section=Section.DRIFT, title=title, parts=(part,))
+
+
+def _tests(question: ReportQuestion) -> ReportSection:
+    title = "Tests of rules"
+    if question.tests is None:
+        return ReportSection(section=Section.TESTS, title=title, missing="no tests are given (--tests)")
+    found = question.tests()
+    part = Part(
+        text=f"{plural(found.cases, 'case')}: {len(found.failed):,} failed.",
+        command=found.command,
+        table=_table(("location", "test", "found"), found.failed) if found.failed else None,
+    )
+    return ReportSection(section=Section.TESTS, title=title, parts=(part,))

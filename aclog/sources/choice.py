@@ -314,6 +314,8 @@ class ChosenSource:
     _freshness: Freshness | None = field(default=None, init=False)
     """The freshness of the returned state, when it was returned."""
     _freshness_at: float = field(default=0.0, init=False)
+    _premises: dict[frozenset[str], Premises] = field(factory=dict, init=False)
+    """Of the returned state, by the properties that are given."""
 
     @property
     def moment(self) -> Moment | None:
@@ -332,6 +334,7 @@ class ChosenSource:
         moment = self.moment  # parsed first: a mistyped moment must not cost a replay
         with self.reading():
             image = self.source.image() if moment is None else self.source.image_at(moment)
+        self._premises.clear()
         self._freshness = self.source.freshness()
         if self._freshness is not None:
             self._freshness_at = elapsed_seconds()
@@ -426,7 +429,14 @@ class ChosenSource:
             RequestError: no node of the cluster has an authorizer, so that nothing is denied there.
 
         """
-        return premises_of(self.source, properties)
+        given = frozenset(properties)
+        if given not in self._premises:
+            self._premises[given] = premises_of(self.source, given)
+        return self._premises[given]
+
+    def has_premises(self, properties: AbstractSet[str]) -> bool:
+        """Return whether these premises of the returned state are read, and so are noted already."""
+        return frozenset(properties) in self._premises
 
     @property
     def origins(self) -> Origins:

@@ -160,7 +160,7 @@ class TestFlags:
             ("export --format odd", "'odd' is not one of 'avro', 'jsonl'"),
             ("acls list --wings", "No such option: --wings"),
             ("acls history --log x --topic t", "No such option: --topic (see"),
-            ("acls history --log x --topcs t", "No such option: --topcs (Possible options: --acls, --topics)"),
+            ("acls history --log x --topcs t", "No such option: --topcs (Possible options: --topics)"),
             ("acls list surplus", "surplus"),
             ("import", "Missing argument 'FILE'"),
             ("export --log x", "Missing option '--format'"),

@@ -148,7 +148,7 @@ def test_only_the_index_reads_a_topic(tmp_path):
     for command in ("usage", "denied", "suggest"):
         refused = aclog(command, "--acls", acls, "--accesses", "kafka://h:9092/log")
         assert refused.code == 2
-        assert "--accesses kafka://h:9092/log: only aclog usage-index reads a topic" in refused.complaint
+        assert "--accesses kafka://h:9092/log: only aclog accesses index reads a topic" in refused.complaint
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def test_each_command_line_runs_and_means_the_reported_state(html):
         name, *words = shlex.split(line)
         result = aclog(*words)
         assert (name, result.code in (0, 1)) == ("aclog", True), result
-        assert ("--as-of 40" in line) is not line.startswith("aclog usage ")
+        assert ("--as-of 40" in line) is not line.startswith("aclog accesses usage ")
 
 
 def test_numbers_are_those_of_the_commands(tmp_path):
@@ -362,3 +362,42 @@ def test_a_report_replaces_the_former_one_at_once(tmp_path, monkeypatch):
     aclog(*words[:-1], tmp_path / "new.md").ok()
     assert (tmp_path / "new.md").stat().st_mode == (tmp_path / "new.txt").stat().st_mode
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.md", "new.md", "new.txt"]
+
+
+RULES = WEEK / "rules.jsonl"
+
+
+def test_drift_and_tests_are_those_of_their_commands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    aclog("import", RULES, "--log", "log").ok()
+    lines = RULES.read_text().splitlines(keepends=True)
+    (tmp_path / "want.jsonl").write_text("".join(lines[:5]))
+    aclog("plan", "--log", "log", "--want", "want.jsonl", "--journal", "j", "--out", "p", "--adopt")
+    aclog("apply", "p", "--journal", "j", "--yes").ok()
+    (tmp_path / "want.jsonl").write_text("".join(lines[:3]) + ONE_RULE)
+    (tmp_path / "tests.yaml").write_text(
+        "tests:\n- principal: User:billing\n  can: {READ: [topic:orders]}\n"
+        "- principal: User:billing\n  can: {WRITE: [topic:orders]}\n"
+    )
+    asked = ("--want", "want.jsonl", "--journal", "j", "--tests", "tests.yaml", "--sections", "drift,tests")
+    page = written(tmp_path / "a.md", "log", *asked)
+    commands = [line.strip("`") for line in page.splitlines() if line.startswith("`aclog ")]
+    _, drift, tests = tables(page)
+    listed = [json.loads(line) for line in aclog(*shlex.split(commands[0])[1:], "--format", "jsonl").lines]
+    assert [kind for kind, _ in drift] == [each["kind"] for each in listed]
+    assert {each["kind"] for each in listed} == {"MISSING", "LEFTOVER"}
+    assert "1 missing" in page.replace("leftover, 1", "1")
+    ran = [json.loads(line) for line in aclog(*shlex.split(commands[1])[1:], "--format", "jsonl").lines]
+    failed = [each for each in ran if each.get("verdict") == "FAILED"]
+    assert [location for location, *_ in tests] == [f"{each['file']}:{each['line']}" for each in failed]
+    assert "2 cases: 1 failed." in page
+    without = written(tmp_path / "b.md", "log", "--sections", "drift,tests")
+    assert "no desired rules are given" in without
+    assert "no tests are given" in without
+
+
+def test_drift_of_what_is_no_target_is_refused(tmp_path):
+    asked = ("--want", RULES, "--journal", tmp_path / "j", "-o", tmp_path / "a.md")
+    for source in ((RULES,), (LOG, "--as-of", "30")):
+        assert "expected such a source" in aclog("report", *source, *asked).complaint
+    assert "expected both" in aclog("report", LOG, *asked[:2], *asked[4:]).complaint

@@ -157,13 +157,13 @@ def test_an_index_without_accesses(place):
     said = aclog("unused", "--acls", "acls.jsonl", "--index", "new")
     assert (said.code, said.complaint) == (
         2,
-        "new/usage.sqlite: no accesses yet: add some with `aclog usage-index`",
+        "new/usage.sqlite: no accesses yet: add some with `aclog accesses index`",
     )
 
 
 def test_a_missing_index_names_the_command_that_makes_it(tmp_path):
     message = aclog("unused", "--accesses", "a.jsonl", "--log", tmp_path).complaint
-    hint = "`aclog usage-index` makes one of --accesses; `aclog usage` needs none"
+    hint = "`aclog accesses index` makes one of --accesses; `aclog accesses usage` needs none"
     assert message == f"Missing option '--index': {hint} (see `aclog unused --help`)"
     message = aclog("unused", "--index", tmp_path / "none", "--log", tmp_path).complaint
-    assert message.endswith("expected a directory with usage.sqlite, which `aclog usage-index` makes")
+    assert message.endswith("expected a directory with usage.sqlite, which `aclog accesses index` makes")

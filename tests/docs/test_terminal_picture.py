@@ -1,21 +1,26 @@
-"""The README's picture of a terminal shows what the command prints."""
+"""The pictures of a terminal show what the commands print."""
 
 import re
 from html import unescape
 
-from tests.docs.terminal_picture import LINE, PICTURE, output
+import pytest
 
-MOST_BYTES = 30_000
+from tests.docs.terminal_picture import ALL, PICTURES, Picture
+
+MOST_BYTES = 60_000
 
 
-def test_the_picture_shows_what_the_command_prints():
-    svg = PICTURE.read_text("utf-8")
+@pytest.mark.parametrize("picture", ALL, ids=lambda picture: picture.name)
+def test_a_picture_shows_what_the_command_prints(picture: Picture) -> None:
+    svg = picture.path.read_text("utf-8")
     texts = [unescape(text).replace("\xa0", " ") for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
     shown = re.sub(r"\s", "", "".join(texts))
-    assert re.sub(r"\s", "", f"$ {LINE}\n{output()}") in shown, "run: make terminal-picture"
+    assert re.sub(r"\s", "", f"$ {picture.line}\n{picture.output()}") in shown, "run: make terminal-picture"
 
 
-def test_the_picture_is_small_and_loads_nothing():
-    svg = PICTURE.read_text("utf-8")
-    assert len(svg) < MOST_BYTES
-    assert re.findall(r"(?:url\(|href=)[\"']?https?:[^\"')]*", svg) == []
+def test_the_pictures_are_small_and_load_nothing() -> None:
+    assert sorted(PICTURES.glob("*")) == sorted(picture.path for picture in ALL)
+    for picture in ALL:
+        svg = picture.path.read_text("utf-8")
+        assert len(svg) < MOST_BYTES
+        assert re.findall(r"(?:url\(|href=)[\"']?https?:[^\"')]*", svg) == []

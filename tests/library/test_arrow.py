@@ -61,8 +61,6 @@ def test_each_reader_gets_the_same_typed_rows(name, found):
     assert pa.RecordBatchReader.from_stream(result).read_all().equals(table)
     rows = table.to_pylist()
     frame, html = result.to_pandas(), (found["acls"] if name == "image" else result)._repr_html_()
-    if isinstance(result, aclog.Grants):  # a list, which the readers below take for one
-        result = table
     assert pa.table(result).equals(table)
     polars = pl.DataFrame(result)
     assert polars.columns == table.column_names
@@ -127,3 +125,17 @@ def test_a_page_of_grants_builds_the_rows_that_it_shows(tmp_path, monkeypatch):
     assert "... and more" in grants._repr_html_()
     assert len(made) == 21
     assert grants.to_arrow().num_rows > 60
+
+
+def test_grants_behave_as_a_list(found):
+    grants = found["who_can"]
+    listed = list(grants)
+    assert len(listed) > 1
+    assert grants == listed == [grants[place] for place in range(len(grants))]
+    assert (listed[0] in grants, grants.index(listed[1]), grants.count(listed[0])) == (True, 1, 1)
+    assert list(reversed(grants)) == listed[::-1]
+    assert aclog.Grants(listed, grants.premises) == grants
+    assert isinstance(grants[:1], aclog.Grants)
+    assert grants[:1].premises is grants.premises
+    assert grants != listed[:1]
+    assert not aclog.Grants()

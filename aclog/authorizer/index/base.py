@@ -58,6 +58,7 @@ from aclog.authorizer.index.layout import (
     resource_hashes,
     resource_key,
     resource_name,
+    signed,
     sorted_rows,
     split_pair,
     starts_of,
@@ -871,17 +872,13 @@ def _canonical(keys: ByteStrings, numbers: Int32s) -> tuple[ByteStrings, Int32s,
     texts = keys.values()
     for number in np.flatnonzero(~plain).tolist():
         key = texts[number]
-        kind, pattern = _signed(key[0]), _signed(key[-1])
+        kind, pattern = signed(key[0]), signed(key[-1])
         literal = PatternType.LITERAL if pattern == PatternType.LITERAL else PatternType.PREFIXED
         texts[number] = bytes((known_type(kind),)) + key[1:-1] + bytes((literal,))
         for row in np.flatnonzero(numbers == number).tolist():
             raw_codes[row] = kind, pattern
     distinct, again = numbered(*_whole(ByteStrings.of(texts)))
     return distinct, again[numbers], raw_codes
-
-
-def _signed(byte: int) -> int:
-    return byte - (byte >> 7 << 8)
 
 
 def build(rows: Rows, pause: Pause = no_pause, allocate: Allocate = bytearray) -> Base:

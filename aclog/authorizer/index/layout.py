@@ -341,6 +341,11 @@ def known_operation(code: int) -> int:
     return code if 0 <= code < OPERATIONS else 0
 
 
+def signed(byte: int) -> int:
+    """Return a byte as Java reads it: from -128 to 127."""
+    return byte - (byte >> 7 << 8)
+
+
 def known_type(code: int) -> int:
     """Return the resource type that Kafka reads from a code (ResourceType.fromCode)."""
     return code if 0 <= code < TYPES else 0

@@ -30,6 +30,7 @@ from aclog.authorizer.index.layout import (
     known_pattern,
     known_permission,
     known_type,
+    signed,
 )
 from aclog.authorizer.index.queries import filter_matches
 from aclog.metalog.columns import Bools, Bytes, Int64s, unsigned_varints
@@ -110,17 +111,13 @@ def _matched(index: AclIndex, acl_filter: AclBindingFilter, codes: Sequence[Byte
     ):
         code = read_code(filtered)
         if code not in every:
-            fits = np.array([read_code(_signed(each)) == code for each in range(_CODES)], np.bool_)
+            fits = np.array([read_code(signed(each)) == code for each in range(_CODES)], np.bool_)
             conditions.append(fits[column])
     if index.overlay.removed:
         remaining = np.ones(len(index.base), np.bool_)
         remaining[np.fromiter(index.overlay.removed, np.int64)] = False
         conditions.append(remaining)
     return np.flatnonzero(np.logical_and.reduce(conditions)) if conditions else slice(None)
-
-
-def _signed(byte: int) -> int:
-    return byte - (byte >> 7 << 8)
 
 
 def _named(
@@ -131,7 +128,7 @@ def _named(
     """Return the names of codes; UNKNOWN for those that Kafka 4.3.1 does not define."""
     names = [each.name.encode() for each in kind]
     number = {int(each): at for at, each in enumerate(kind)}
-    table = np.array([number[read_code(_signed(each))] for each in range(_CODES)], np.int32)
+    table = np.array([number[read_code(signed(each))] for each in range(_CODES)], np.int32)
     return TextColumn(ByteStrings.of(names), table[codes])
 
 

@@ -242,8 +242,8 @@ class RequestFlags:
         named = (self.principal, self.operation, self.host, self.resource_pattern_type)
         return any(flag is not None for flag in named) or bool(self._resources())
 
-    def request(self) -> Request:
-        """Return the request that the flags make.
+    def request(self, *, instead: str = "") -> Request:
+        """Return the request that the flags make; `instead`: the flag that a command takes in their place.
 
         Raises:
             ConfigError: no principal, no operation, not exactly one resource, or a name that is not UTF-8 or has a star
@@ -251,7 +251,7 @@ class RequestFlags:
 
         """
         if self.principal is None or self.operation is None:
-            raise ConfigError("--principal and --operation must be given, or --requests FILE")
+            raise ConfigError(f"--principal and --operation must be given{f', or {instead}' if instead else ''}")
         resources = self._resources()
         if len(resources) != 1:
             raise ConfigError(

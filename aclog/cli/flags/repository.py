@@ -167,10 +167,15 @@ def settings_of_lint(authorizer: AuthorizerFlags) -> "RepositorySettings":
     from aclog.sources.repository import load_repository_settings
 
     settings = load_repository_settings()
+    return evolve(settings, authorizer=evolve(settings.authorizer, **given_settings(authorizer)))
+
+
+def given_settings(authorizer: AuthorizerFlags) -> dict[str, Any]:
+    """Return the settings of the authorizer that flags give, by their names in AuthorizerSettings."""
     changed = _settings_of_flags(authorizer)
     if not authorizer.documented:
         del changed["semantics"]  # the default, which is no choice
-    return evolve(settings, authorizer=evolve(settings.authorizer, **changed))
+    return changed
 
 
 def choice_of_lint(

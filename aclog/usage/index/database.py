@@ -61,7 +61,8 @@ class IndexDatabase:
                 _fill(path, tables)
             fsync_directory(directory)
         except OSError as error:
-            raise ConfigError(f"{path}: cannot be created: {error.strerror or error}") from error
+            expected = "expected a directory that can be written"
+            raise ConfigError(f"{path}: cannot be created: {error.strerror or error}: {expected}") from error
         return cls.open(directory, writable=True, upgrade=upgrade)
 
     @classmethod

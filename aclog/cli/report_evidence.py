@@ -1,0 +1,313 @@
+"""What a report shows besides the source: flags, and the use of ACLs, drift and tests that they name."""
+
+import shlex
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from attrs import field, frozen
+
+from aclog.cli.flags.common import (
+    ACCESSES_PANEL,
+    AccessesFormat,
+    AccessesTimezone,
+    AuthorizerFlags,
+    SourceFlags,
+)
+from aclog.cli.options import Option
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.text_forms import comma_parts
+
+if TYPE_CHECKING:
+    from aclog.cli.flags.target import TargetFlags
+    from aclog.ops.report import Drifting, Section, Tested, UseOfAcls
+    from aclog.sources.choice import ChosenSource
+    from aclog.sources.repository import RepositorySettings
+
+_SECTIONS = "numbers, access, changes, everyone, admins, lint, unused, drift, tests"
+_EVIDENCE_PANEL = "Drift, tests and signature"
+
+
+@frozen(kw_only=True)
+class ReportFlags:
+    """Where the report goes, what is in it, and what shows the use of ACLs."""
+
+    out: Annotated[
+        Path,
+        Option("--out", "-o", metavar="FILE", help="The report: a file .html or .md.", show_default=False),
+    ]
+    sections: Annotated[
+        str | None,
+        Option("--sections", metavar="A,B,C", help=f"Only these sections: {_SECTIONS}.", show_default="all"),
+    ] = None
+    index: Annotated[
+        Path | None,
+        Option(
+            "--index",
+            metavar="DIR",
+            help="Report unused ACLs by this index of last use, of [cyan]aclog accesses index[/].",
+            show_default=False,
+            rich_help_panel=ACCESSES_PANEL,
+        ),
+    ] = None
+    accesses: Annotated[
+        list[str],
+        Option(
+            "--accesses",
+            metavar="PATH",
+            help="Report unused ACLs by this access log; can be repeated.",
+            show_default=False,
+            rich_help_panel=ACCESSES_PANEL,
+        ),
+    ] = field(factory=list)
+    accesses_format: AccessesFormat = None
+    accesses_timezone: AccessesTimezone = "UTC"
+    days: Annotated[
+        int,
+        Option("--days", metavar="N", min=1, help="The days of accesses that count.", rich_help_panel=ACCESSES_PANEL),
+    ] = 90
+
+    want: Annotated[
+        str | None,
+        Option(
+            "--want",
+            metavar="PATH",
+            help="Report drift from these desired rules; the source is a log or a cluster. Needs [cyan]--journal[/].",
+            show_default=False,
+            rich_help_panel=_EVIDENCE_PANEL,
+        ),
+    ] = None
+    journal: Annotated[
+        Path | None,
+        Option(
+            "--journal",
+            metavar="FILE",
+            help="The journal of these rules, as of [cyan]aclog drift[/].",
+            show_default=False,
+            rich_help_panel=_EVIDENCE_PANEL,
+        ),
+    ] = None
+    tests: Annotated[
+        list[str],
+        Option(
+            "--tests",
+            metavar="FILE",
+            help="Report the results of these tests of rules; can be repeated.",
+            show_default=False,
+            rich_help_panel=_EVIDENCE_PANEL,
+        ),
+    ] = field(factory=list)
+    sign: Annotated[
+        Path | None,
+        Option(
+            "--sign",
+            metavar="KEY",
+            help="Also write FILE.minisig, a signature by this secret key of minisign; the passphrase is read from "
+            "the terminal.",
+            show_default=False,
+            rich_help_panel=_EVIDENCE_PANEL,
+        ),
+    ] = None
+    passphrase_file: Annotated[
+        Path | None,
+        Option(
+            "--passphrase-file",
+            metavar="FILE",
+            help="With [cyan]--sign[/]: a file whose first line is the passphrase of the key.",
+            show_default=False,
+            rich_help_panel=_EVIDENCE_PANEL,
+        ),
+    ] = None
+
+    @property
+    def workers(self) -> int | None:
+        """The default number of processes that read the accesses."""
+        return None
+
+    def selected(self) -> "tuple[Section, ...]":
+        """Return the sections, in their order. Raises ConfigError: an unknown one."""
+        from aclog.ops.report import Section
+
+        if self.sections is None:
+            return tuple(Section)
+        names = [part.strip() for part in comma_parts(self.sections)]
+        for name in names:
+            if name not in set(Section):
+                raise ConfigError(f"--sections: no section {name[:80]!r}: expected some of {_SECTIONS}")
+        return tuple(each for each in Section if each in names)
+
+    def check(self) -> None:
+        """Raise ConfigError: a file of another kind, or both an index and accesses."""
+        if self.out.suffix.lower() not in (".html", ".md"):
+            raise ConfigError(f"--out {self.out}: expected a file .html or .md")
+        if self.index is not None and self.accesses:
+            raise ConfigError("--index and --accesses: expected one of them")
+        if (self.want is None) is not (self.journal is None):
+            raise ConfigError("--want and --journal: expected both, or neither")
+        if self.passphrase_file is not None and self.sign is None:
+            raise ConfigError("--passphrase-file: only together with --sign")
+
+
+# The use of ACLs.
+
+
+def source_words(source: SourceFlags, as_of: int | None) -> str:
+    """Return the flags of a source, at an end offset of its log: the same state, however long the log has become."""
+    named = [*source.named(), ("--timezone", source.timezone), ("--as-of", as_of)]
+    return flag_words((flag, value) for flag, value in named if value is not None)
+
+
+def flag_words(flags: Iterable[tuple[str, object]]) -> str:
+    """Return flags and their values as words of a shell: as one word if the value begins with a hyphen."""
+    pairs = ((flag, str(value)) for flag, value in flags)
+    words = ((f"{flag}={text}",) if text.startswith("-") else (flag, text) for flag, text in pairs)
+    return shlex.join(chain.from_iterable(words))
+
+
+def use_of(
+    flags: ReportFlags,
+    choice: "ChosenSource",
+    source: SourceFlags,
+    authorizer: AuthorizerFlags,
+    end_offset: int,
+    words: str,
+    stack: ExitStack,
+) -> "Callable[[], UseOfAcls] | None":
+    """Return what reads the use of ACLs; None if neither an index nor accesses are given.
+
+    `end_offset`, `words`: of the reported state.
+    """
+    if flags.index is not None:
+        index = flags.index
+        return lambda: _use_by_index(index, flags.days, choice, words, stack)
+    # `aclog accesses usage` judges each access by the rules of its time only without --as-of.
+    as_of = None if source.as_of is None else end_offset
+    return (lambda: _use_by_accesses(flags, choice, source, authorizer, as_of)) if flags.accesses else None
+
+
+def _use_by_index(path: Path, days: int, choice: "ChosenSource", words: str, stack: ExitStack) -> "UseOfAcls":
+    from aclog.ops.report import UseOfAcls
+    from aclog.ops.unused import unused_acls, unused_objects, unused_premises
+    from aclog.usage.index.usage_index import UsageIndex
+    from aclog.usage.unused_report import UnusedQuestion
+    from aclog.usage.window import DAY
+
+    index = stack.enter_context(UsageIndex.open(path))
+    answers = unused_acls(index, choice, UnusedQuestion(days=days, gap=DAY, until=None, ignored=()))
+    own = flag_words((("--index", path), ("--days", days)))
+    return UseOfAcls(
+        window=f"in {days} days before the latest access of the index",
+        objects=unused_objects(answers),
+        command=" ".join(filter(None, ("aclog accesses unused", words, own))),
+        premises=list(unused_premises(answers)),
+        has_reasons=True,
+    )
+
+
+def _use_by_accesses(
+    flags: ReportFlags,
+    choice: "ChosenSource",
+    source: SourceFlags,
+    authorizer: AuthorizerFlags,
+    as_of: int | None,
+) -> "UseOfAcls":
+    from aclog.ops.policies import settings_of
+    from aclog.ops.report import UseOfAcls
+    from aclog.ops.usage import AccessLog, use_of_acls
+
+    use = use_of_acls(AccessLog.of(flags), choice, settings_of(authorizer), flags.days, None, authorizer.configs())
+    own: list[tuple[str, object]] = [("--accesses", path) for path in flags.accesses]
+    if flags.accesses_format is not None:
+        own.append(("--accesses-format", flags.accesses_format))
+    if flags.accesses_timezone != "UTC":
+        own.append(("--accesses-timezone", flags.accesses_timezone))
+    words = source_words(source, as_of), flag_words((*own, ("--days", flags.days))), shlex.join(authorizer.words())
+    return UseOfAcls(
+        window=f"in {flags.days} days before the latest access of the log",
+        objects=use.objects(),
+        command=" ".join(filter(None, ("aclog accesses usage", *words))),
+        premises=list(use.premises()),
+        has_reasons=False,
+    )
+
+
+# Drift and tests.
+
+
+def drift_of_source(flags: ReportFlags, source: SourceFlags) -> "Callable[[], Drifting] | None":
+    """Return what reads the drift of the source from desired rules; None without these.
+
+    Raises:
+        ConfigError: the source is no target of a plan, or not its newest state.
+
+    """
+    if flags.want is None or flags.journal is None:
+        return None
+    from aclog.cli.flags.target import TargetFlags
+
+    target = TargetFlags(
+        log=source.log,
+        bootstrap_server=source.bootstrap_server,
+        bootstrap_controller=source.bootstrap_controller,
+        command_config=source.command_config,
+    )
+    named = [(flag, value) for flag, value in source.named() if flag in _TARGETS]
+    if source.as_of is not None or not named:
+        raise ConfigError("--want: drift is that of the newest state of a log or a cluster: expected such a source")
+    own = flag_words((*named, ("--want", flags.want), ("--journal", flags.journal)))
+    want, journal = flags.want, flags.journal
+    return lambda: _drifting(target, want, journal, f"aclog drift {own}")
+
+
+_TARGETS = ("--log", "--bootstrap-server", "--bootstrap-controller", "--command-config")
+
+
+def _drifting(target: "TargetFlags", want: str, journal: Path, command: str) -> "Drifting":
+    from aclog.authorizer.acl import acl_text
+    from aclog.authorizer.acls_image import acl_of_content
+    from aclog.cli.drift_report import look
+    from aclog.cli.flags.commands import DriftFlags
+    from aclog.cli.flags.target import WantFlags
+    from aclog.cli.plan import wanted_of
+    from aclog.ops.plan import read_wanted_rules
+    from aclog.ops.report import Drifting
+
+    desired = read_wanted_rules(wanted_of(WantFlags(want=want))).rules
+    found = look(target, desired, DriftFlags(journal=journal))
+    premises = found.place.premises
+    return Drifting(
+        rows=[(each.kind.value, acl_text(acl_of_content(each.content))) for each in found.drift],
+        foreign=found.foreign,
+        command=command,
+        unless=premises.unless() if premises else None,
+    )
+
+
+def tests_of_source(
+    flags: ReportFlags, choice: "ChosenSource", settings: "RepositorySettings", given: frozenset[str], command: str
+) -> "Callable[[], Tested] | None":
+    """Return what runs the tests of rules on the source; None without tests.
+
+    `given`: the settings of the authorizer that flags give, by their names in AuthorizerSettings: they win over those
+    of a file.
+    """
+    return (lambda: _tested(flags.tests, choice, settings, given, command)) if flags.tests else None
+
+
+def _tested(
+    files: list[str], choice: "ChosenSource", settings: "RepositorySettings", given: frozenset[str], command: str
+) -> "Tested":
+    from aclog.ops.report import Tested
+    from aclog.ops.test import SelectedTests, load_tests, run_files
+
+    selection = SelectedTests(files=files, choose=lambda chosen: (choice, chosen), source_wins=True, settings_win=given)
+    results = list(run_files(load_tests(selection, settings)))
+    failed = [
+        (f"{outcome.case.origin.file}:{outcome.case.origin.line}", outcome.case.test, outcome.failures[0].actual)
+        for result in results
+        for outcome in result.outcomes
+        if not outcome.passed
+    ]
+    return Tested(cases=sum(len(each.outcomes) for each in results), failed=failed, command=command)
