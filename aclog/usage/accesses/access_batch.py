@@ -563,7 +563,7 @@ class _Divided(NamedTuple):
         return inside, places[~with_message]
 
     def where(self, which: Bools) -> "_Divided":
-        """Return some of them."""
+        """Return the selected lines."""
         if which.all():
             return self
         mask = pa.array(which)
