@@ -36,6 +36,8 @@ _FIELDS: tuple[tuple[str, ...], ...] = (
 """What a filter may state, each with the principal or the resource's name: nothing wider is ever removed at once."""
 
 _Key = tuple[object, ...]
+_Alive = defaultdict[str, dict[tuple[str, ...], set[_Key]]]
+"""Filters that match no other ACL so far, by what they state: by fields, their values."""
 
 
 @frozen
@@ -73,15 +75,28 @@ def _exact_groups(
         for fields in _FIELDS:
             groups[fields, _key(acl, fields)].append(acl)
     groups = {group: members for group, members in groups.items() if len(members) > 1}
-    principals = {acl.principal for members in groups.values() for acl in members}
-    names = {acl.resource_name for members in groups.values() for acl in members}
+    # By the principal that a filter states, else by the name: most ACLs have neither, or none that is left.
+    by_principal, by_name = _Alive(dict), _Alive(dict)
+    for (fields, key), members in groups.items():
+        first = members[0]
+        alive, value = (by_principal, first.principal) if "principal" in fields else (by_name, first.resource_name)
+        alive[value].setdefault(fields, set()).add(key)
     for content in present:
         _, name, _, principal = pattern_of_content(content)
-        # Each filter states one of the two.
-        if (principal in principals or name in names) and content not in ours:
-            other = acl_of_content(content)
-            for fields in _FIELDS:
-                groups.pop((fields, _key(other, fields)), None)
+        found = [(alive, value) for alive, value in ((by_principal, principal), (by_name, name)) if value in alive]
+        if not found or content in ours:
+            continue
+        other = acl_of_content(content)
+        for alive, value in found:
+            for fields, keys in list(alive[value].items()):
+                key = _key(other, fields)
+                if key in keys:
+                    keys.discard(key)
+                    del groups[fields, key]
+                    if not keys:
+                        del alive[value][fields]
+            if not alive[value]:
+                del alive[value]
     return groups
 
 
