@@ -62,6 +62,7 @@ from aclog.authorizer.interface import (
     AuthorizerSession,
     InvalidRequestError,
     RequestContext,
+    UndecidedSession,
 )
 from aclog.authorizer.settings import (
     ALLOW_EVERYONE_CONFIG,
@@ -535,7 +536,12 @@ class StandardAuthorizer(Authorizer):
         return self._view
 
     def session(self, principal: str, host: str, counts: Counts | None = None) -> AuthorizerSession:
-        """Return decisions on the requests of one client, which are counted in `counts`."""
+        """Return decisions on the requests of one client, which are counted in `counts`.
+
+        A subclass with an `authorize` of its own decides every request by that.
+        """
+        if type(self).authorize is not StandardAuthorizer.authorize:
+            return UndecidedSession()
         return StandardSession(self, principal, host, new_counts() if counts is None else counts)
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:

@@ -137,6 +137,18 @@ def test_another_authorizer_decides_everything_itself():
     assert Other().session("User:a", "10.0.0.1").decide(AclOperation.READ, ResourceType.TOPIC, "t") is None
 
 
+class Refusing(StandardAuthorizer):
+    def authorize(self, _context, actions):
+        return [AuthorizationResult.DENIED for _ in actions]
+
+
+def test_a_subclass_with_an_authorize_of_its_own_is_not_bypassed():
+    made = Refusing()
+    made.load(image_of([]))
+    made.complete_initial_load()
+    assert made.session("User:a", "10.0.0.1").decide(AclOperation.READ, ResourceType.TOPIC, "t") is None
+
+
 def test_a_connection_has_one_handle_for_each_authorizer():
     one, other = authorizer("python", image_of([])), authorizer("python", image_of([]))
     connection = Session(
