@@ -317,6 +317,16 @@ def test_a_review_without_a_table_has_a_section_for_each_cluster(repository: Rep
     assert [run["automationDetails"]["id"] for run in runs] == ["aclog/a", "aclog/b", "aclog/c"]
 
 
+def test_a_review_refuses_a_root_module_that_the_change_breaks(repository: Repository) -> None:
+    """Its rules would seem to be revoked; one that was broken before is unread."""
+    repository.commit(
+        {"tf/a/m.tf": _ACL % "x", "tf/b/m.tf": _ACL % "y", "tf/c/m.tf": (_ACL % "z").replace("Read", "Raed")}
+    )
+    assert "broken:root-module" in aclog("review", "tf", "--base", "HEAD").ok().out
+    write_files(Path(), {"tf/b/m.tf": (_ACL % "y").replace("Allow", "Alow")})
+    assert "a root module has an error" in aclog("review", "tf", "--base", "HEAD").complaint
+
+
 def test_a_cluster_that_a_change_adds_is_told_from_the_first(repository: Repository) -> None:
     """One side alone has no two clusters: names are those of both sides."""
     repository.commit({"k/dev/a.jsonl": ONE_RULE})

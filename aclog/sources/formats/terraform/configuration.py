@@ -299,8 +299,8 @@ def _rules_of_roots(
         try:
             rules = list(_rules(root, alone, "", (), manifests, Providers(root=root)))
         except ConfigError as error:
-            if context.strict or alone is not None:
-                raise
+            if context.strict or alone is not None or root.progress.budget.is_spent:
+                raise  # of work without end, all root modules have a share
             errors[directory] = error
             continue
         has_rules = has_rules or bool(rules)

@@ -95,10 +95,15 @@ class Budget:
 
     steps: int = 0
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether there were too many."""
+        return self.steps > MOST_STEPS
+
     def spend(self, steps: int = 1) -> None:
         """Count steps. Raises TooLargeError: there were too many."""
         self.steps += steps
-        if self.steps > MOST_STEPS:
+        if self.is_spent:
             raise TooLargeError(
                 f"more than {MOST_STEPS:,} steps to evaluate these files: rounds of loops, instances, long values"
             )

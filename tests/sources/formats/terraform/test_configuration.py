@@ -340,6 +340,19 @@ def test_work_without_end_in_calls_templates_and_long_values(tmp_path: Path, mon
         assert "more than 10,000 steps to evaluate" in message(tmp_path / str(number), files)
 
 
+def test_a_root_module_with_an_error_is_unread_beside_others(tmp_path: Path) -> None:
+    wrong = acl().replace("Read", "Raed")
+    found = read_rules(write_files(tmp_path, {"a/main.tf": acl(), "b/main.tf": wrong, "c/main.tf": "locals {}\n"}))
+    assert len(found.rules) == 1
+    [unread] = found.unread
+    assert (unread.label, Path(unread.file).name) == ("broken:root-module", "b")
+    assert "a root module has an error: " in unread.reason
+    assert "Raed" in unread.reason
+    assert "Raed" in refused(tmp_path, strict=True)
+    (tmp_path / "a" / "main.tf").unlink()
+    assert "Raed" in refused(tmp_path)
+
+
 def test_long_chains_of_references(tmp_path: Path) -> None:
     steps = "".join(f"  l{n + 1} = local.l{n}\n" for n in range(500))
     files = {"main.tf": f'locals {{\n  l0 = "end"\n{steps}}}\n' + acl(resource="local.l500")}
