@@ -117,6 +117,7 @@ def _over_pandas(run: Callable[[Iterator[Any]], Iterator[Any]], kind: str) -> An
         for columns in batches:
             yield tuple(pa.Array.from_pandas(column) for column in columns)
 
+    functions: Any = F
     if kind.startswith("struct"):
 
         def run_structs(batches: Iterator[tuple[pd.Series, ...]]) -> Iterator[pd.DataFrame]:
@@ -124,14 +125,14 @@ def _over_pandas(run: Callable[[Iterator[Any]], Iterator[Any]], kind: str) -> An
             for array in run(arrays(batches)):
                 yield pa.Table.from_struct_array(array).to_pandas()
 
-        return F.pandas_udf(run_structs, kind)  # type: ignore[call-overload]
+        return functions.pandas_udf(run_structs, kind)
 
     def run_values(batches: Iterator[tuple[pd.Series, ...]]) -> Iterator[pd.Series]:
         """Run on a worker."""
         for array in run(arrays(batches)):
             yield array.to_pandas()
 
-    return F.pandas_udf(run_values, kind)  # type: ignore[call-overload]
+    return functions.pandas_udf(run_values, kind)
 
 
 __all__ = [

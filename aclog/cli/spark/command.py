@@ -48,9 +48,9 @@ def history(log: TargetLog, out: Out, session: SessionFlags) -> None:
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import check_log, spark_session
-    from aclog.pipeline.output_directory import check_new
+    from aclog.pipeline.output_directory import check_new, local_directory
 
-    check_new(out)
+    out, log = check_new(out), local_directory(log, "--log")
     check_log(log)
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import history_command
@@ -83,10 +83,11 @@ def when(
     from aclog.analysis.timeline import question_of
     from aclog.cli.spark.spark_session import check_log, spark_session
     from aclog.ops.policies import settings_of
+    from aclog.pipeline.output_directory import local_directory
 
     action.check()
     how = output.choose()
-    settings = settings_of(authorizer)
+    settings, log = settings_of(authorizer), local_directory(log, "--log")
     question = question_of(action.query(who.principals(), who.host), action.needs())
     check_log(log)
     with spark_session(session) as spark:
@@ -125,7 +126,7 @@ def authorize(
 
     decided.check()
     moment = requests.moment()
-    check_new(out)
+    out = check_new(out)
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import Policy, authorize_command, rules_of
         from aclog.ops.policies import settings_of
@@ -168,12 +169,11 @@ def ingest(
     need_spark_extra()
     from aclog.cli.spark.flags import check_report, column_pairs
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.output_directory import check_new
+    from aclog.pipeline.output_directory import check_new, local_directory
 
     check_report(report, appending)
     column_pairs(layout.column or ())
-    if not appending.appends:
-        check_new(out)
+    out = local_directory(out, "--out") if appending.appends else check_new(out)
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import append_command, ingest_command
 
@@ -211,7 +211,7 @@ def usage(
     from aclog.cli.spark.spark_session import spark_session
     from aclog.pipeline.output_directory import check_new
 
-    check_new(out)
+    out = check_new(out)
     moment = requests.moment()
     with spark_session(session) as spark:
         from aclog.cli.flags.common import window_end
@@ -256,7 +256,7 @@ def simulate(
     from aclog.cli.spark.spark_session import spark_session
     from aclog.pipeline.output_directory import check_new
 
-    check_new(out)
+    out = check_new(out)
     after.check(source)
     moment = requests.moment()
     with spark_session(session) as spark:

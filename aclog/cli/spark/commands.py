@@ -9,7 +9,7 @@ from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -48,7 +48,7 @@ from aclog.pipeline.accesses.files import PinnedFiles
 from aclog.pipeline.authorize import authorize, events, flips_of, simulated, undecided_of, without_time
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.history.intervals import begin_and_intervals, contradictions_raised, history, intervals, known_from
-from aclog.pipeline.output_directory import check_new, new_directory
+from aclog.pipeline.output_directory import check_new, local_directory, new_directory
 from aclog.pipeline.usage import AccessRows, rejected_lines, unread_lines, usage
 from aclog.snapshots.deciding_kafka import possible_kafka
 from aclog.snapshots.image import Image
@@ -112,6 +112,8 @@ def rules_of(
         MetadataError, OSError: the source is damaged, or does not reach the requested point.
 
     """
+    if flags.log is not None:
+        flags = evolve(flags, log=local_directory(flags.log, "--log"))
     source = flags.choose()
     if not own_time:
         image = source.image()

@@ -41,7 +41,7 @@ def spark_session(flags: SessionFlags) -> "Iterator[SparkSession]":
             own = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
             spark = open_session(flags.master, {**own, **settings})
         stop = Event()
-        if not spark.sparkContext.master.startswith("local"):
+        if not str(spark.sparkContext.master).startswith("local"):
             Thread(target=watch_executors, args=(spark, stop), daemon=True).start()
         try:
             yield spark

@@ -247,9 +247,9 @@ class LogReader(DataSourceReader):
         """
         return [InputPartition(each) for each in plan_partitions(self._options, self._query)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a partition. For an empty plan, Spark makes up a partition with the value None."""
-        if partition.value is None:
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Return the rows of a partition. For an empty plan, Spark makes up None, or a partition with that value."""
+        if partition is None or partition.value is None:
             return iter(())
         return read_partition(partition.value, self._options, self._query)
 

@@ -883,7 +883,7 @@ def check_no_tables(tables: Iterable[str]) -> None:
     for path in tables:
         raise ConfigError(
             f"{path}: a table, which rewrites its files, and an index counts each file once: expected access logs that "
-            "only grow, or `aclog usage` for the table"
+            "only grow, or `aclog accesses usage` for the table"
         )
 
 
