@@ -38,7 +38,8 @@ READS = {
     "check not-granted", "check only", "check no-public", "test", "who-can", "what-can", "when", "why", "lint",
     "review", "snapshot create", "export", "shell", "doctor", "status", "sync", "tokens describe", "tokens list",
     "mirror", "plan", "rollback", "drift", "pdp", "mcp", "query", "report",
-    "usage", "usage-index", "unused", "denied", "simulate", "suggest", "spark history", "spark when",
+    "accesses usage", "accesses index", "accesses unused", "accesses denied", "accesses simulate", "accesses suggest",
+    "spark history", "spark when",
     "spark authorize", "spark usage", "spark simulate", "spark usage-index", "spark suggest",
 }  # fmt: skip
 """Commands that only read what their source flags name."""
