@@ -118,7 +118,10 @@ def test_deciding_rules_are_shown_and_others_are_folded() -> None:
         ("/rules", {"as_of": "0"}, "aclog acls list --log 'a dir' --as-of 0"),
         ("/names", {"prefix": "t"}, None),
         ("/principal", {}, None),
-        ("/principal", {"name": "User:a", "host": "10.0.0.1"}, "aclog what-can --log 'a dir' --principal User:a --host 10.0.0.1"),
+        (
+            "/principal", {"name": "User:a", "host": "10.0.0.1"},
+            "aclog what-can --log 'a dir' --principal User:a --host 10.0.0.1",
+        ),
         ("/resource", {"name": "t"}, "aclog who-can --log 'a dir' --topic t"),
         ("/resource", {"name": "t", "host": "10.0.0.1"}, "aclog who-can --log 'a dir' --topic t --host 10.0.0.1"),
         ("/search", {"q": "t"}, None),

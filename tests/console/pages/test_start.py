@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -114,7 +115,7 @@ def test_the_density_of_a_timeline_is_that_of_its_changes(logged) -> None:
     bounds = [0, end // 3, end // 2, end]
     naive = [
         [each.kind for each in history(SMALL) if low < each.end_offset <= high]
-        for low, high in itertools.pairwise(bounds)
+        for low, high in pairwise(bounds)
     ]
     counts = [(kinds.count(ChangeKind.ADDED), kinds.count(ChangeKind.REMOVED)) for kinds in naive]
     assert logged.history.index.density(timeline, bounds) == counts
