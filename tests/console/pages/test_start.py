@@ -113,9 +113,6 @@ def test_the_density_of_a_timeline_is_that_of_its_changes(logged) -> None:
     end = recover(SMALL).image.end_offset
     timeline = logged.history.current(end).timeline
     bounds = [0, end // 3, end // 2, end]
-    naive = [
-        [each.kind for each in history(SMALL) if low < each.end_offset <= high]
-        for low, high in pairwise(bounds)
-    ]
+    naive = [[each.kind for each in history(SMALL) if low < each.end_offset <= high] for low, high in pairwise(bounds)]
     counts = [(kinds.count(ChangeKind.ADDED), kinds.count(ChangeKind.REMOVED)) for kinds in naive]
     assert logged.history.index.density(timeline, bounds) == counts
