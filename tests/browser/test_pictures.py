@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser
 
-from tests.support.web.pictures import PICTURES, Gallery, Look, gallery
+from tests.support.web.pictures import PICTURES, Gallery, gallery
 
 FEWEST_COLOURS = 20
 """Text has edges of many colours; a page without any has one or two."""
@@ -28,5 +28,5 @@ def test_a_page_is_pictured_and_is_not_blank(browser: Browser, shown: Gallery, p
     colours = sorted(image.getcolors(1 << 24), reverse=True)
     assert len(colours) >= FEWEST_COLOURS
     (_, ground), *others = colours
-    assert (sum(ground) < 3 * 128) is (picture.look is Look.DARK)
+    assert (sum(ground) < 3 * 128) is picture.look.is_dark
     assert sum(count for count, _ in others) > 0.005 * image.width * image.height

@@ -137,6 +137,13 @@ def test_who_can_names_everybody_and_the_rules(write):  # noqa: F811
     assert (root["principals"], root["rules"], root["denies"]) == ({"in": ["User:root"]}, ["SuperUser"], [])
 
 
+def test_who_can_without_an_operation_is_about_each(write):  # noqa: F811
+    acls = ("--acls", write("acls", ORDERS, GROUP), "--topic", "orders", "--format", "jsonl")
+    [line] = map(json.loads, aclog("who-can", *acls).ok().lines)
+    assert (line["principals"], line["operations"]) == ({"in": ["User:app"]}, ["READ", "DESCRIBE"])
+    assert "no resource is given" in aclog("who-can", *acls[:2]).complaint
+
+
 def test_a_super_user_is_somebody_who_may_do_everything(write):  # noqa: F811
     deny = acl_row("orders", principal="User:root", operation="WRITE", permissionType="DENY")
     acls = ("--acls", write("acls", deny), "--super-users", "User:root")

@@ -1,6 +1,7 @@
 """`aclog console` as a process: where it says it is, names without a script, a clean end; and what it refuses."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from urllib.error import HTTPError
 
 import pytest
 
+from aclog.cli.console_run import _open_browser
 from aclog.console.login.passwords import read_passwords
 from tests.support.cli.command import aclog
 from tests.support.kafka.server import free_port
@@ -65,6 +67,48 @@ def test_it_says_where_it_is_shows_names_and_ends(log, number):
     half.close()
     assert process.returncode == 0, said
     assert said == ("", "")
+
+
+@pytest.mark.slow(3)
+def test_port_0_is_a_free_one_that_it_prints(log):
+    command = [sys.executable, "-m", "aclog", "console", "--log", str(log), "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        match = re.fullmatch(r"console at http://127\.0\.0\.1:(\d+); stop with Ctrl-C\n", first_line(process))
+        assert match is not None
+        assert int(match[1]) > 0
+        assert "User:alice" in html(int(match[1]))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=SECONDS) == ("", "")
+
+
+class HeldBrowser:
+    """A browser that keeps the addresses that it would open."""
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+
+    def open(self, url: str) -> None:
+        self.opened.append(url)
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "display", "is_off", "opens"),
+    [(True, ":0", False, True), (False, ":0", False, False), (True, "", False, False), (True, ":0", True, False)],
+)
+def test_a_browser_opens_for_a_user_at_a_terminal_with_windows(monkeypatch, is_terminal, display, is_off, opens):
+    browser = HeldBrowser()
+    monkeypatch.setattr("aclog.cli.console_run.webbrowser.get", lambda: browser)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal, raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("DISPLAY", display)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    _open_browser("http://127.0.0.1:8080", is_off=is_off)
+    for thread in threading.enumerate():
+        if thread.name == "browser":
+            thread.join(SECONDS)
+    assert browser.opened == (["http://127.0.0.1:8080"] if opens else [])
 
 
 def html(port: int) -> str:

@@ -27,7 +27,7 @@ from aclog.console.pages.page import (
     rule_table,
     url,
 )
-from aclog.console.pages.span import since_of
+from aclog.console.pages.span import is_settled, since_of
 from aclog.console.pages.states import SEPARATORS, Branch, Console, Criteria, FoundRules, State, pattern_text
 from aclog.metalog.errors import ConfigError, plural
 
@@ -77,6 +77,7 @@ def rules_page(console: Console, parameters: Parameters) -> Page:
         command=_command(console, parameters, rules, criteria),
         parts=(_form(parameters), _with_all(paged(table, first, RULES_PATH, **others), as_of, narrowed)),
         offset=state.offset,
+        is_settled=is_settled(console, state.offset),
     )
 
 

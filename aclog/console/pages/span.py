@@ -25,7 +25,7 @@ from aclog.console.pages.page import (
     url,
 )
 from aclog.console.pages.page import Handle as SliderHandle
-from aclog.console.pages.states import Console, History
+from aclog.console.pages.states import Console, History, NotReadyError
 from aclog.metalog.errors import ConfigError, MetadataError, plural
 from aclog.metalog.primitives import current_time_ms
 from aclog.planning.plan import ApplyNote
@@ -199,22 +199,37 @@ def change_url(timeline: RuleTimeline, end_offset: int) -> str:
     return url(CHANGES, since=before, until=end_offset)
 
 
+def known_history(console: Console, offset: int) -> KnownHistory | None:
+    """Return the known history up to an offset; None: there is none, or it does not reach so far yet."""
+    if console.history is None:
+        return None
+    try:
+        current = console.history.current(offset)
+    except NotReadyError:
+        return None
+    return current if current.timeline.end >= offset else None
+
+
 def since_of(console: Console, offset: int) -> Since | None:
     """Return what shows since when the rules of the state at an offset are there; None without a known history."""
-    history = console.history
-    current = None if history is None else history.live.current
+    history, current = console.history, known_history(console, offset)
     if history is None or current is None:
         return None
     timeline = current.timeline
 
     def since(acl: StandardAcl) -> Cell:
         """Return the time of the change that added it."""
-        change = history.added(acl, offset)
+        change = history.added(timeline, acl, offset)
         if change is None:
             return Cell("not known", mark=Mark.QUIET)
         return Cell(day_of(change.timestamp) or f"offset {change.offset:,}", change_url(timeline, change.end_offset))
 
     return since
+
+
+def is_settled(console: Console, offset: int) -> bool:
+    """Return whether a page of the state at an offset has all of the history that it can have."""
+    return console.history is None or known_history(console, offset) is not None
 
 
 def day_of(timestamp: int) -> str:

@@ -1017,29 +1017,17 @@ class History:
             raise NotReadyError("the history was not read yet")
         return current
 
-    def added(self, acl: StandardAcl, offset: int) -> Change | None:
+    def added(self, timeline: RuleTimeline, acl: StandardAcl, offset: int) -> Change | None:
         """Return the change that added a rule of the state at an offset; None: it is not known."""
-        current = self.live.current
-        if current is None:
-            return None
-        timeline = current.timeline
         before = timeline.position(offset)
         changes = (timeline.changes[each] for each in reversed(self.index.positions(timeline, acl)) if each < before)
         last = next(changes, None)
         return last if last is not None and is_added(last) and not last.gap else None
 
-    def latest(self, key: Hashable, most: int) -> tuple[RuleTimeline, list[tuple[Change, ApplyNote | None]]] | None:
-        """Return the newest changes of a principal or a name, each with its apply, the newest first; None: no history.
-
-        Only as far as the history is known now.
-        """
-        current = self.live.current
-        if current is None:
-            return None
-        timeline = current.timeline
+    def latest(self, timeline: RuleTimeline, key: Hashable, most: int) -> list[tuple[Change, ApplyNote | None]]:
+        """Return the newest changes of a principal or a name, each with its apply, the newest first."""
         positions = self.index.positions(timeline, key)[-most:]
-        notes = [self.with_applies(timeline, each, each + 1)[0][0] for each in reversed(positions)]
-        return timeline, notes
+        return [self.with_applies(timeline, each, each + 1)[0][0] for each in reversed(positions)]
 
     def policy(self, timeline: RuleTimeline, position: int, generation: Generation) -> Policy:
         """Return the policy of a position, as a generation of Kafka decides it."""

@@ -76,7 +76,7 @@ from aclog.console.pages.page import (
     rule_table,
     url,
 )
-from aclog.console.pages.span import change_url, kind_cell, since_of, time_of
+from aclog.console.pages.span import change_url, is_settled, kind_cell, known_history, since_of, time_of
 from aclog.console.pages.states import Console, Listing, NameKey, State, key_of
 from aclog.console.pages.states import pattern_text as searched_pattern_text
 from aclog.metalog.errors import ConfigError, plural
@@ -208,6 +208,7 @@ def principal_page(console: Console, parameters: Parameters) -> Page:
         parts=tuple(parts),
         notices=notices,
         offset=state.offset,
+        is_settled=is_settled(console, state.offset),
         data=data,
     )
 
@@ -224,10 +225,11 @@ _LATEST = 10
 
 def _history(console: Console, as_of: str, key: Hashable) -> Iterator[Table]:
     """Yield the newest changes of the rules of a principal or a name, if there is a history."""
-    found = None if console.history is None or as_of else console.history.latest(key, _LATEST)
-    if found is None:
+    history, current = console.history, None if as_of else known_history(console, console.states.now().offset)
+    if history is None or current is None:
         return
-    timeline, changes = found
+    timeline = current.timeline
+    changes = history.latest(timeline, key, _LATEST)
     begin = f"Changes before offset {timeline.begin:,} are not known." if timeline.begin else ""
     yield Table(
         key="latest",
@@ -390,6 +392,7 @@ def resource_page(console: Console, parameters: Parameters) -> Page:
             *_history(console, as_of, key),
         ),
         offset=state.offset,
+        is_settled=is_settled(console, state.offset),
         data=[permission_object(each, console.origins) for each in rights],
     )
 

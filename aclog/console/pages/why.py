@@ -74,7 +74,9 @@ from aclog.console.pages.span import (
     change_text,
     change_url,
     history_notices,
+    is_settled,
     kind_cell,
+    known_history,
     no_history,
     presets,
     span_facts,
@@ -136,6 +138,7 @@ def why_page(console: Console, parameters: Parameters) -> Page:
             _ways(console, parameters, operation, pattern),
         ),
         offset=state.offset,
+        is_settled=is_settled(console, state.offset),
         data=[explanation.to_dict()],
     )
 
@@ -237,10 +240,10 @@ def _verdict(console: Console, state: State, explanation: Explanation) -> Facts:
     items = [("Decided by", Cell(acl_text(deciding) + places_text(deciding, console.origins), rule_url(deciding)))]
     if console.uses is not None and not state.as_of:
         items.append(("Use", use_cell(deciding, console.uses)))
-    history = console.history
-    current = None if history is None else history.live.current
+    history, current = console.history, known_history(console, state.offset)
     if history is not None and current is not None:
-        change, timeline = history.added(deciding, state.offset or current.timeline.end), current.timeline
+        timeline = current.timeline
+        change = history.added(timeline, deciding, state.offset)
         if change is None:
             items.append(("Since", Cell(f"offset {timeline.begin:,} or before: older changes are not known")))
         else:

@@ -1,5 +1,6 @@
 """Pages over HTTP: as HTML, JSON and CSV, in trouble, and with hostile names."""
 
+import gzip
 import re
 from html.parser import HTMLParser
 
@@ -240,3 +241,29 @@ def test_what_is_not_settled_is_made_anew(source: HeldSource, monkeypatch: pytes
     app = WebConsole(console=console_of(source)).app()
     assert b"number 0" in ask(app, "GET", "/").body
     assert b"number 1" in ask(app, "GET", "/").body
+
+
+@pytest.mark.parametrize(
+    ("site", "is_compressed"), [("none", True), ("same-origin", True), ("cross-site", False), ("", False)]
+)
+def test_only_what_another_site_did_not_request_is_compressed(
+    source: HeldSource, site: str, is_compressed: bool
+) -> None:
+    app = WebConsole(console=console_of(source)).app()
+    headers = {"Accept-Encoding": "gzip", **({"Sec-Fetch-Site": site} if site else {})}
+    reply, plain = ask(app, "GET", "/rules", headers=headers), ask(app, "GET", "/rules")
+    assert (reply.headers.get("content-encoding") == "gzip") is is_compressed
+    assert (gzip.decompress(reply.body) if is_compressed else reply.body) == plain.body
+    assert "Sec-Fetch-Site" in reply.headers["vary"]
+
+
+def test_what_is_transferred_is_small(source: HeldSource) -> None:
+    source.current = image_of(*(acl(f"orders.{number}", f"User:service-{number % 70}") for number in range(3_000)))
+    app = WebConsole(console=console_of(source)).app()
+    headers = {"Accept-Encoding": "gzip", "Sec-Fetch-Site": "none"}
+    html = Elements(ask(app, "GET", "/").body.decode())
+    addresses = [found.get("src") or found.get("href") for tag, found in html.found if tag in ("script", "link")]
+    sizes = {path: len(ask(app, "GET", str(path), headers=headers).body) for path in ("/", *addresses)}
+    assert sum(sizes.values()) <= 150_000
+    for path in VIEWS:
+        assert len(ask(app, "GET", path, headers=headers).body) <= 30_000

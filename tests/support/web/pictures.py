@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
@@ -28,7 +28,7 @@ from tests.support.web.visitor import watched
 FOLDER = ROOT / "docs" / "images" / "console"
 LOGIN = "/login"
 """What is pictured besides the views."""
-_WIDE, _NARROW, _TALL, _SHORTEST = 1280, 360, 1120, 300
+_WIDE, _NARROW, _TALL, _SHORTEST = 1440, 390, 1120, 900
 _COLOURS = 256
 """Those that a picture has most of; text on a plain ground needs no more, and takes half the bytes."""
 _PLACE = "/srv"
@@ -37,13 +37,13 @@ _PLACE = "/srv"
 _STEADY = """([home, place]) => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
-    texts.currentNode.data = texts.currentNode.data.replaceAll(home, place).replace(/\\d+ s ago/, "1 s ago")
-      .replace(/plan id: [0-9a-f]{16}/, "plan id: 3e371ad5ddd0341e");
+    texts.currentNode.data = texts.currentNode.data.replaceAll(home, place)
+      .replace(/\\d+ (s|min|h|days) ago/, "12 s ago").replace(/plan id: [0-9a-f]{16}/, "plan id: 3e371ad5ddd0341e");
   }
 }"""
 # How much is shown: all of it and a margin, or down to the last edge, so that no row is cut through.
 _HEIGHT = """(most) => {
-  const edges = [...document.querySelectorAll("form, h1, p, tr, pre, li")].map(
+  const edges = [...document.querySelectorAll("form, h1, p, tr, pre, li, dd, summary")].map(
     (each) => Math.ceil(each.getBoundingClientRect().bottom + scrollY));
   const last = Math.max(...edges) + 16;
   return last <= most ? last : Math.max(...edges.filter((each) => each <= most));
@@ -67,6 +67,17 @@ class Look(StrEnum):
     DARK = "dark"
     NARROW = "narrow"
     """On a phone, in the light."""
+    NARROW_DARK = "narrow-dark"
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether its colours are dark."""
+        return self in (Look.DARK, Look.NARROW_DARK)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it is that of a phone."""
+        return self in (Look.NARROW, Look.NARROW_DARK)
 
 
 @frozen(kw_only=True)
@@ -93,37 +104,32 @@ class Picture:
     @property
     def width(self) -> int:
         """How wide it is, in pixels."""
-        return _NARROW if self.look is Look.NARROW else _WIDE
+        return _NARROW if self.look.is_narrow else _WIDE
 
 
-_WHY = {"view": "/why", "query": "?principal=User:crm&operation=READ&type=TOPIC&name=pii-customers", "shows": "DENIED"}
-_WHO = {"view": "/resource", "query": "?type=TOPIC&name=payments.eu&operation=READ", "shows": "User:billing"}
 _DRAFT = f"/draft?rules={NEW_RULE}"
-PICTURES = (
+_WHY = "?principal=User:crm&operation=READ&type=TOPIC&name=pii-customers"
+_WHEN = "?principal=User:reports&operation=READ&type=TOPIC&name=orders"
+PAGES = (
     Picture(name="start", view="/", shows="13 rules for 9 principals"),
     Picture(name="search", view="/search", query="?q=pii", shows="pii-customers"),
-    Picture(name="names", view="/names", query="?type=TOPIC&prefix=payments.", shows="User:fraud"),
-    Picture(name="resource", **_WHO),
-    Picture(name="resource-narrow", look=Look.NARROW, tallest=1800, **_WHO),
+    Picture(name="resource", view="/resource", query="?type=TOPIC&name=payments.eu", shows="User:billing"),
     Picture(name="principal", view="/principal", query="?name=User:fraud", shows="10.0.0.9"),
-    Picture(name="why", **_WHY),
-    Picture(name="why-dark", look=Look.DARK, **_WHY),
+    Picture(name="why", view="/why", query=_WHY, shows="DENIED"),
     Picture(name="rules", view="/rules", shows="13 rules"),
-    Picture(name="changes", view="/changes", shows="1 gained, 1 lost", tallest=1600),
-    Picture(
-        name="when",
-        view="/when",
-        query="?principal=User:reports&operation=READ&type=TOPIC&name=orders",
-        shows="Not allowed since offset 17",
-    ),
+    Picture(name="changes", view="/changes", shows="1 gained, 1 lost"),
+    Picture(name="when", view="/when", query=_WHEN, shows="Not allowed since offset 17"),
     Picture(name="findings", view="/findings", shows="shadowed"),
-    Picture(
-        name="draft",
-        view="/draft",
-        query=f"?rules={NEW_RULE}",
-        shows="only audit reads personal data",
-        tallest=1300,
+    Picture(name="draft", view="/draft", query=f"?rules={NEW_RULE}", shows="only audit reads personal data"),
+)
+"""Pages that are pictured in every look."""
+PICTURES = (
+    *(
+        evolve(page, name=page.name if look is Look.LIGHT else f"{page.name}-{look}", look=look)
+        for page in PAGES
+        for look in Look
     ),
+    Picture(name="names", view="/names", query="?type=TOPIC&prefix=payments.", shows="User:fraud"),
     Picture(name="draft-plan", view="/draft/plan", query=_DRAFT, shows="Nothing is written yet", press="Plan it"),
     Picture(name="login", view=LOGIN, shows="Password"),
 )
@@ -141,7 +147,7 @@ class Gallery:
     def take(self, browser: Browser, picture: Picture, folder: Path) -> Path:
         """Picture a page into a folder, once what is to be read on it can be seen."""
         console = self.guarded if picture.view == LOGIN else self.open
-        dark = "dark" if picture.look is Look.DARK else "light"
+        dark = "dark" if picture.look.is_dark else "light"
         size = {"width": picture.width, "height": _SHORTEST}
         with watched(browser, console.url, color_scheme=dark, viewport=size) as context:
             page = context.new_page()

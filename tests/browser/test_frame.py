@@ -1,0 +1,131 @@
+"""The frame of every page: the search by keyboard, the moment, the menu, and sheets."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.web.estate import MARCH
+from tests.support.web.visitor import Hands
+
+
+@pytest.mark.parametrize("keys", ["Control+k", "/"])
+def test_the_search_is_reached_and_answered_by_keyboard_alone(visit, keys):
+    visitor = visit(Hands.KEYS)
+    visitor.start("/rules")
+    visitor.page.keyboard.press(keys)
+    find = visitor.page.get_by_label("Find", exact=True)
+    expect(find).to_be_focused()
+    visitor.page.keyboard.type("who can read pii-c")
+    offered = visitor.page.locator("#completions")
+    expect(offered.get_by_role("option").first).to_contain_text("who can READ TOPIC pii-customers")
+    visitor.page.keyboard.press("ArrowDown")
+    expect(offered.get_by_role("option", selected=True)).to_have_count(1)
+    visitor.page.keyboard.press("Enter")
+    visitor.sees("READ on TOPIC pii-customers: 1 principal")
+    visitor.page.keyboard.press("/")
+    expect(offered.get_by_role("option").first).to_contain_text("who can READ TOPIC pii-customers")  # recent
+    visitor.page.keyboard.press("Escape")
+    expect(offered).to_be_hidden()
+
+
+def test_a_slash_in_a_field_is_a_slash(visit):
+    visitor = visit()
+    visitor.start("/rules")
+    field = visitor.page.get_by_label("Anything")
+    field.press_sequentially("a/b")
+    expect(field).to_have_value("a/b")
+
+
+@pytest.mark.parametrize("hands", [Hands.MOUSE, Hands.PLAIN])
+def test_a_moment_is_marked_is_kept_by_links_and_is_left(visit, hands):
+    visitor = visit(hands)
+    visitor.start("/rules?permission=ALLOW")
+    visitor.moment(MARCH)
+    visitor.sees(f"State as of {MARCH}", "User:contractor")
+    expect(visitor.page.get_by_label("Permission")).to_have_value("ALLOW")
+    visitor.follow("Who can")
+    visitor.sees(f"State as of {MARCH}")
+    visitor.follow("Findings")
+    visitor.sees(f"This page is not of {MARCH}")
+    visitor.follow("Rules")
+    visitor.sees(f"State as of {MARCH}")
+    visitor.follow("Now")
+    visitor.sees("13 rules")
+    expect(visitor.page).to_have_url(re.compile("/rules$"))
+
+
+def test_the_moment_applies_to_what_was_filtered_meanwhile(visit):
+    visitor = visit()
+    visitor.start("/rules")
+    visitor.fill("Anything", "pii")
+    visitor.sees("2 of 13 rules")
+    visitor.moment(MARCH)
+    visitor.sees("3 of 14 rules", "User:contractor")
+
+
+def test_the_state_has_its_age_and_the_exact_time(visit):
+    visitor = visit()
+    visitor.start()
+    since = visitor.page.locator("#since")
+    expect(since).to_have_text(re.compile(r"\d+ (s|min|h|days) ago"))
+    expect(since).to_have_attribute("title", re.compile(r"the newest record is of \d{4}-\d\d-\d\dT"))
+    expect(visitor.page.locator("#health")).to_have_text("live")
+
+
+def test_the_menu_is_a_sheet_on_a_phone_also_without_a_script(visit):
+    visitor = visit(Hands.PLAIN, viewport={"width": 390, "height": 844})
+    visitor.start()
+    expect(visitor.page.get_by_role("link", name="Rules", exact=True)).to_have_count(0)
+    visitor.page.get_by_role("button", name="Menu").click()
+    visitor.follow("Rules")
+    visitor.sees("13 rules")
+
+
+def test_the_menu_stays_collapsed(visit):
+    visitor = visit()
+    visitor.start()
+    visitor.page.get_by_role("button", name="Collapse the menu").click()
+    visitor.page.goto(f"{visitor.base}/rules")
+    expect(visitor.page.get_by_role("button", name="Expand the menu")).to_be_visible()
+    expect(visitor.page.get_by_role("link", name="Names", exact=True)).to_have_count(0)
+
+
+def test_a_finding_opens_in_a_sheet_and_is_walked_to_by_keys(visit):
+    visitor = visit(Hands.KEYS)
+    visitor.start("/findings?kind=unused")
+    visitor.sees("never matched")
+    visitor.page.keyboard.press("j")
+    visitor.page.keyboard.press("j")
+    visitor.page.keyboard.press("Enter")
+    sheet = visitor.page.locator("details.line[open]")
+    expect(sheet).to_have_count(1)
+    expect(sheet).to_contain_text("Fix")
+    visitor.page.keyboard.press("Escape")
+    expect(sheet).to_have_count(0)
+
+
+def test_a_bar_leads_to_the_changes_of_its_day(visit):
+    visitor = visit()
+    visitor.start()
+    visitor.page.locator(".chart a").last.click(force=True)
+    visitor.sees("rule changes between")
+    expect(visitor.page).to_have_url(re.compile(r"/changes\?since=\d{4}"))
+
+
+def test_a_fix_is_tried_as_a_draft(visit):
+    visitor = visit()
+    visitor.start("/why?principal=User:crm&operation=READ&type=TOPIC&name=pii-customers")
+    visitor.follow("try as a draft")
+    visitor.sees("0 rules to add, 1 to remove")
+    expect(visitor.page.get_by_label("Rules to add and to remove")).to_have_value(re.compile("^- DENY User:crm"))
+
+
+def test_every_link_to_an_operation_or_intent_answers(visit):
+    visitor = visit()
+    for kind, name in (("TOPIC", "orders"), ("GROUP", "reports"), ("CLUSTER", ""), ("TRANSACTIONAL_ID", "t")):
+        visitor.start(f"/resource?type={kind}&name={name}")
+        links = visitor.part("operations").locator("a").evaluate_all("all => all.map(each => each.href)")
+        assert len(links) > 3
+        for link in links:
+            assert visitor.page.request.get(link).status == 200, link
