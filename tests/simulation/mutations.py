@@ -14,6 +14,7 @@ from attrs import evolve
 
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.client.fetching import FetchBuffer
+from aclog.metalog import batches
 from aclog.metalog.batches import BatchRun
 from aclog.metalog.filelog import committed_mark, file_log, files, segments
 from aclog.metalog.filelog.committed_mark import CommittedMark, Mark, MarkFile
@@ -302,10 +303,10 @@ def a_replaced_directory_goes_unnoticed(patch: Patch) -> None:
 
 @mutation
 def checksums_are_not_compared(patch: Patch) -> None:
-    """A damaged batch is read."""
-    for module in (segments, applier, checkpoints):
+    """A damaged batch is read, by all readers."""
+    for module in (batches, segments, applier, checkpoints):
         patch(module, "check_crc", lambda *_: None)
-    patch(segments, "_bulk_checked", lambda *_: None)
+    patch(batches, "_first_wrong_crc", lambda _buffer, at, *_: len(at))
 
 
 @mutation

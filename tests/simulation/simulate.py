@@ -1,7 +1,7 @@
 """Run seeds of the simulated cluster: `make simulate`, or `python -m tests.simulation.simulate`.
 
-SECONDS of CPU time (30 by default), from the seed SEED alone, or from one drawn from the clock; TRACE=1 prints every
-event of a seed, and SHRINK=1 the shortest schedule of faults with which it still fails.
+SECONDS of CPU time (30 by default) from a seed drawn from the clock; or the seed SEED, and COUNT in all from there on.
+TRACE=1 prints every event, and SHRINK=1 the shortest schedule of faults with which SEED still fails.
 """
 
 import os
@@ -107,14 +107,16 @@ def shrink(seed: int, seconds: float = SECONDS) -> list[Fault]:
 def main() -> int:
     """Run seeds; return 1 if one has failed, or if a long run has left out a fault or a recovery path."""
     budget, only = float(os.environ.get("SECONDS") or 30), os.environ.get("SEED")
+    most = int(os.environ.get("COUNT") or 1)
     trace = print if os.environ.get("TRACE") else None
     first = int(only) if only else time.time_ns() % 1_000_000_007
     count = failed = 0
-    virtual, covered = 0.0, Counter[str]()
+    virtual, digest, covered = 0.0, 0, Counter[str]()
     begun = time.process_time()
-    while not count or (not only and time.process_time() - begun < budget):
+    while count < most if only else time.process_time() - begun < budget:
         outcome = run_seed(first + count, trace=trace)
         count, virtual, covered = count + 1, virtual + outcome.seconds, covered + outcome.covered
+        digest ^= outcome.digest
         if outcome.failures:
             failed += 1
             print(f"seed {outcome.seed}: {outcome.failures[0]}", flush=True)
@@ -126,7 +128,7 @@ def main() -> int:
         print(f"never exercised: {', '.join(missing)}")
     if failed and only and os.environ.get("SHRINK"):
         print("\n".join(map(str, shrink(first))))
-    print(f"from seed {first}: {virtual / took:,.0f} cluster hours per CPU hour")
+    print(f"trace {digest:08x}; from seed {first}: {virtual / took:,.0f} cluster hours per CPU hour")
     print(f"{count} seeds, {virtual / 3600:.1f} cluster hours, {failed + bool(missing)} failures")
     return 1 if failed or missing else 0
 

@@ -14,15 +14,15 @@ _PURE = {
     "time": (),
     "random": (),
     "secrets": ("compare_digest",),
-    "threading": ("TIMEOUT_MAX", "Lock", "Condition", "Event", "Thread"),
+    "threading": ("TIMEOUT_MAX",),
     "fcntl": ("LOCK_", "F_"),
     "shutil": ("copyfileobj",),
     "tempfile": (),
     "subprocess": (),
     "socket": ("SOCK_", "SOL_", "SO_", "AF_", "IPPROTO_", "IPV6_", "SHUT_", "gaierror", "has_dualstack_ipv6", "socket"),
 }
-"""What may be used of these modules: constants, pure functions, and types in annotations (checked as no call)."""
-_TYPES = {"Lock", "Condition", "Event", "Thread", "socket"}
+"""What may be used of these modules: constants, pure functions, and sockets as a type. Types in quotes are no use."""
+_TYPES = {"socket"}
 
 EXCEPTIONS = {
     "metalog/machine.py": "the seam itself",
