@@ -9,7 +9,6 @@ from attrs import evolve, frozen
 from aclog.authorizer.acl import FileOrigin, StandardAcl, origin_text
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import accept
-from aclog.sources.formats import jikkou, ns4kafka
 from aclog.sources.formats.clusters import Layout, clusters_of
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import ReadFiles, is_array, is_claimed, read_tree, why_unclaimed
@@ -104,8 +103,6 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
         if not notes:
             raise
         raise ConfigError("; ".join((str(error), *notes))) from error  # a missing file of variables may be the cause
-    if options.strict:
-        _refuse_several(files.layout)
     rules = files.stated.rules()
     for rule in rules:
         try:
@@ -121,17 +118,6 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
         layout=files.layout,
         topics=files.topics,
     )
-
-
-def _refuse_several(layout: Layout) -> None:
-    """Refuse files that state several clusters, where all rules are those of one. Raises ConfigError."""
-    clusters = clusters_of([layout])
-    if clusters is not None and _ONE_CLUSTER & set(clusters.bases):
-        raise ConfigError(f"{layout.tree.name}: these are {clusters.listed()}: give the files of one")
-
-
-_ONE_CLUSTER = frozenset({jikkou.CLUSTER, ns4kafka.CLUSTER})
-"""What no tool applies to one cluster: the tools read the cluster from the files."""
 
 
 def union_notes(name: str, layouts: Sequence[Layout]) -> Iterator[str]:

@@ -26,7 +26,7 @@ from aclog.sources.formats import (
     strimzi,
     terraform,
 )
-from aclog.sources.formats.clusters import Layout
+from aclog.sources.formats.clusters import Layout, clusters_of
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.kustomize import Kustomizations
 from aclog.sources.formats.rule import (
@@ -49,7 +49,12 @@ _HEAD = 1 << 18
 
 def claims(file: SourceFile) -> bool:
     """Return whether the first line is a rule, or, by the name, is meant to be one."""
-    return _has_acl(file) or (file.has_suffix(".jsonl", ".ndjson") and not _is_of_others(file))
+    if not file.has_suffix(".jsonl", ".ndjson"):
+        return _has_acl(file)
+    try:
+        return not _is_of_others(file)
+    except ConfigError:  # damaged: its reader reports it
+        return True
 
 
 def _is_of_others(file: SourceFile) -> bool:
@@ -220,20 +225,34 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
     stated = StatedRules.of_rules(_rules(readable, context))
     if is_one:
         _refuse_unread(context)  # which its format may have found since
+    layout = Layout(
+        tree=context.tree,
+        stated=stated,
+        files=() if is_one else paths,
+        twins=frozenset(context.twins),
+        overlays=context.overlays,
+    )
+    if context.strict:
+        _refuse_several(layout)
     return ReadFiles(
         stated=stated,
         notes=tuple(_notes(context, stated, claimed)),
         unread=tuple(context.unread),
         nothing_read=nothing,
-        layout=Layout(
-            tree=context.tree,
-            stated=stated,
-            files=() if is_one else paths,
-            twins=frozenset(context.twins),
-            overlays=context.overlays,
-        ),
+        layout=layout,
         topics=tuple(context.topics_declared),
     )
+
+
+def _refuse_several(layout: Layout) -> None:
+    """Refuse files that state several clusters, where all rules are those of one. Raises ConfigError."""
+    clusters = clusters_of([layout])
+    if clusters is not None and _ONE_CLUSTER & set(clusters.bases):
+        raise ConfigError(f"{layout.tree.name}: these are {clusters.listed()}: give the files of one")
+
+
+_ONE_CLUSTER = frozenset({jikkou.CLUSTER, ns4kafka.CLUSTER})
+"""What no tool applies to one cluster: the tools read the cluster from the files."""
 
 
 _REFUSED = (UnreadKind.BROKEN, UnreadKind.TEMPLATE, UnreadKind.ENCODED)
