@@ -271,6 +271,26 @@ def test_a_line_without_a_time_is_between_its_neighbours(place):
     assert usage(*LOG, "--days", 20)["User:b"][0] == "NOT_JUDGED"
 
 
+def test_the_broker_and_the_hours_of_a_gap_are_named(place):
+    (place / "kafka-1").mkdir()
+    hours = [line(f"[2026-03-01 {hour:02}:00:00,123]", "User:a", name="orders") for hour in range(10, 16)]
+    written("kafka-1/kafka-authorizer.log", [*hours[:3], hours[3][60:], *hours[3:5], hours[4][:90], hours[5]])
+    log = ("--accesses", "kafka-1")
+    aclog("usage-index", *log, "--acls", "acls", "--index", "index").ok()
+    for source in (log, ("--index", "index")):
+        rows = [json.loads(each) for each in aclog("coverage", *source, "--format", "jsonl").lines]
+        unread = {row["principal"]: row for row in rows if row["kind"] == "UNREAD"}
+        assert {who: (row["broker"], row["hours"], row["lines"]) for who, row in unread.items()} == {
+            None: ("kafka-1/kafka-authorizer.log", 1, 1),
+            "User:a": ("kafka-1/kafka-authorizer.log", 1, 1),
+        }
+        ten = 1_772_359_200_123
+        times = {who: ((row["from"] - ten) // 3_600_000, (row["to"] - ten) // 3_600_000) for who, row in unread.items()}
+        assert times == {None: (2, 3), "User:a": (4, 4)}
+    text = "(NO_HEAD 1, TORN 1; kafka-1/kafka-authorizer.log 2026-03-01 12:00 to 2026-03-01 14:00)"
+    assert text in aclog("coverage", *log).out
+
+
 def test_a_proof_over_a_log_names_what_it_could_not_read(place):
     log_of(UNREAD["name"])
     written("plain", [ACCESS])

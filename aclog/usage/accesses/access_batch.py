@@ -87,7 +87,7 @@ def form_of(beginning: bytes, path: str) -> AccessForm | None:
 
     """
     table = next((form for magic, form in _TABLES if beginning.startswith(magic)), None)
-    if table is not None and not is_text(beginning):
+    if table is not None and (table is AccessForm.AVRO or not is_text(beginning)):
         return table
     if beginning[:2] in UTF_16:
         raise ConfigError(f"{path}: in UTF-16: expected UTF-8: convert it first")
@@ -102,7 +102,7 @@ def form_of(beginning: bytes, path: str) -> AccessForm | None:
 
 
 _TABLES: Final = ((b"PAR1", AccessForm.PARQUET), (b"Obj\x01", AccessForm.AVRO), (b"ORC", AccessForm.ORC))
-"""How files of tables begin; text may begin with the same letters."""
+"""How files of tables begin; text may begin with the letters of Parquet and ORC."""
 
 
 def _json_form(text: bytes) -> AccessForm | None:
