@@ -304,13 +304,13 @@ def test_directories_globs_and_gzip(spark, tmp_path):
 
 def test_rejects_have_their_broker_and_the_times_of_their_neighbours():
     later = audit_text().replace("10:00:00", "11:00:00")
-    texts = [audit_text(), audit_text()[60:], later, audit_text()[:70], "[pod/k-1/k] is Al"]
+    texts = [audit_text(), audit_text()[60:], later, later[:70], "[pod/k-1/k] is Al"]
     files = ["file:/logs/k-0/kafka-authorizer.log.1"] * 4 + ["file:/logs/other.log"]
     found = split_lines(pa.record_batch({"value": texts, "file": pa.array(files, pa.string())}))
     rows = [(row["broker"], row["earliest"], row["latest"]) for row in found.rejects.to_pylist()]
     ten, eleven = (datetime(2026, 11, 21, hour, 0, 0, 123_000, tzinfo=UTC) for hour in (10, 11))
     broker = "k-0/kafka-authorizer.log"
-    assert rows == [(broker, ten, eleven), (broker, ten, ten), ("k-1", None, None)]
+    assert rows == [(broker, ten, eleven), (broker, eleven, eleven), ("k-1", None, None)]
     # as read from the table that has them
     unread = _counted_rejects(found.rejects)
     assert {key.broker for key in unread.spans} == {broker}
