@@ -44,12 +44,18 @@ _OF_JSON: Final = (
 )
 
 
+_OF_EVENT: Final = _key("broker")
+_OF_ACCESSES: Final = ('"principal"', '"operation"', '"resourceType"', '"resourceName"')
+
+
 def broker_of_line(line: str) -> str | None:
     """Return the broker that a line names outside of its message: a pod, container or host; None if it names none."""
     text = line[:_SEARCHED]
     begin = text.lstrip("\ufeff\0 \t")
     if begin.startswith("{") or ('":' in text and MESSAGE not in text):
-        matches = (each.search(text) for each in _OF_JSON)
+        # the host of an access itself is that of its client
+        is_access = any(key in text for key in _OF_ACCESSES)
+        matches = (each.search(text) for each in ((_OF_EVENT,) if is_access else _OF_JSON))
     else:
         before = _COLOURS.sub("", begin[: max(begin.find(MESSAGE), 0) or len(begin)])
         matches = (each.match(before) for each in _OF_TEXT)

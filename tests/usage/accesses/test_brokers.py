@@ -33,6 +33,9 @@ ID = "0123456789ab" + "c" * 52
         (json.dumps({"host": {"id": 1, "name": "h2"}, "message": BODY}), "h2"),
         (json.dumps({"message": BODY, "host.name": "h3", "kubernetes": {"pod": {"name": POD}}}), POD),
         (json.dumps({"logStream": "kafka-prod-Broker-1", "message": BODY}), "kafka-prod-Broker-1"),
+        # the host of the client
+        ('{"principal":"User:a","host":"10.0.0.1","resourceName":5,"broker":"7"}', "7"),
+        ('"host":"10.0.0.1","operation":"READ"}', None),
         # no statement of the log
         (TEXTS["apache"](BODY), None),
         (TEXTS["cri"](BODY), None),
