@@ -200,7 +200,7 @@ def change_url(timeline: RuleTimeline, end_offset: int) -> str:
 
 
 def known_history(console: Console, offset: int) -> KnownHistory | None:
-    """Return the known history up to an offset; None: there is none, or it does not reach so far yet."""
+    """Return the known history up to an offset; None: the source has no history, or it does not reach so far yet."""
     if console.history is None:
         return None
     try:
