@@ -25,7 +25,7 @@ from aclog.console.pages.page import (
     url,
 )
 from aclog.console.pages.page import Handle as SliderHandle
-from aclog.console.pages.states import Console, History, NotReadyError
+from aclog.console.pages.states import Console, History
 from aclog.metalog.errors import ConfigError, MetadataError, plural
 from aclog.metalog.primitives import current_time_ms
 from aclog.planning.plan import ApplyNote
@@ -199,20 +199,17 @@ def change_url(timeline: RuleTimeline, end_offset: int) -> str:
     return url(CHANGES, since=before, until=end_offset)
 
 
-def known_history(console: Console, offset: int) -> KnownHistory | None:
-    """Return the known history up to an offset; None: there is none, or it does not reach so far yet."""
-    if console.history is None:
-        return None
-    try:
-        current = console.history.current(offset)
-    except NotReadyError:
-        return None
-    return current if current.timeline.end >= offset else None
+def known_history(console: Console) -> KnownHistory | None:
+    """Return the history as far as it is known now; None: the source has no history, or nothing was read yet.
+
+    A page of the newest state does not wait for it: many viewers share its threads.
+    """
+    return None if console.history is None else console.history.live.current
 
 
 def since_of(console: Console, offset: int) -> Since | None:
     """Return what shows since when the rules of the state at an offset are there; None without a known history."""
-    history, current = console.history, known_history(console, offset)
+    history, current = console.history, known_history(console)
     if history is None or current is None:
         return None
     timeline = current.timeline
@@ -220,16 +217,26 @@ def since_of(console: Console, offset: int) -> Since | None:
     def since(acl: StandardAcl) -> Cell:
         """Return the time of the change that added it."""
         change = history.added(timeline, acl, offset)
-        if change is None:
-            return Cell("not known", mark=Mark.QUIET)
-        return Cell(day_of(change.timestamp) or f"offset {change.offset:,}", change_url(timeline, change.end_offset))
+        if change is not None:
+            text = day_of(change.timestamp) or f"offset {change.offset:,}"
+            return Cell(text, change_url(timeline, change.end_offset))
+        if timeline.end < offset and not is_at_end(timeline, acl):
+            return Cell(f"after offset {timeline.end:,}")
+        return Cell("not known", mark=Mark.QUIET)
 
     return since
 
 
+def is_at_end(timeline: RuleTimeline, acl: StandardAcl) -> bool:
+    """Return whether the last known state of a history has a rule."""
+    acls = timeline.anchors[-1].acls
+    return any(rule.acl == acl for rule in acls.candidates(acl.resource_type, acl.resource_name))
+
+
 def is_settled(console: Console, offset: int) -> bool:
     """Return whether a page of the state at an offset has all of the history that it can have."""
-    return console.history is None or known_history(console, offset) is not None
+    current = known_history(console)
+    return console.history is None or (current is not None and current.timeline.end >= offset)
 
 
 def day_of(timestamp: int) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from heapq import nsmallest
 
 from aclog.analysis.lint.finding import Severity
 from aclog.authorizer.acl import (
@@ -253,7 +254,8 @@ def _names(state: State, as_of: str) -> Iterator[Table]:
 
 
 def _principals(state: State, as_of: str) -> Table:
-    principals = sorted(state.listing.principals.items(), key=lambda item: (-item[1], item[0]))
+    counts = state.listing.principals
+    principals = nsmallest(_ROWS, counts.items(), key=lambda item: (-item[1], item[0]))
     return Table(
         key="principals",
         title="Principals with most rules",
@@ -263,10 +265,10 @@ def _principals(state: State, as_of: str) -> Table:
                 key=name,
                 cells=(principal_cell(name, as_of), Cell(f"{count:,}", url("/rules", principal=name, as_of=as_of))),
             )
-            for name, count in principals[:_ROWS]
+            for name, count in principals
         ),
         none="No principals in rules.",
-        total=len(principals),
-        note=f"the {_ROWS} with most of {len(principals):,}" if len(principals) > _ROWS else "",
+        total=len(counts),
+        note=f"the {_ROWS} with most of {len(counts):,}" if len(counts) > _ROWS else "",
         pages=(Cell("all principals", url("/principal", as_of=as_of)),),
     )

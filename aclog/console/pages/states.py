@@ -366,7 +366,7 @@ class Listing:
 
 Entry: TypeAlias = str | NameKey
 """A principal, or the type, name and pattern type of a resource."""
-_MOST_LATER = 500
+_MOST_LATER = 10_000
 """With more entries since it was made, the index is made anew."""
 
 
@@ -972,6 +972,8 @@ class ChangeIndex:
 
     def _follow(self, timeline: RuleTimeline) -> None:
         known = self._timeline
+        if known is timeline:
+            return
         if known is not None and len(known) > len(timeline) and known.begin == timeline.begin:
             return  # another thread has seen a later one
         start = 0 if known is None else len(known)

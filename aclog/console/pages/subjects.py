@@ -225,12 +225,12 @@ _LATEST = 10
 
 def _history(console: Console, as_of: str, key: Hashable) -> Iterator[Table]:
     """Yield the newest changes of the rules of a principal or a name, if there is a history."""
-    history, current = console.history, None if as_of else known_history(console, console.states.now().offset)
+    history, current = console.history, None if as_of else known_history(console)
     if history is None or current is None:
         return
     timeline = current.timeline
     changes = history.latest(timeline, key, _LATEST)
-    begin = f"Changes before offset {timeline.begin:,} are not known." if timeline.begin else ""
+    begin = f"known from offset {timeline.begin:,} to offset {timeline.end:,}"
     yield Table(
         key="latest",
         title="Last changes of these rules",

@@ -74,6 +74,7 @@ from aclog.console.pages.span import (
     change_text,
     change_url,
     history_notices,
+    is_at_end,
     is_settled,
     kind_cell,
     known_history,
@@ -240,11 +241,13 @@ def _verdict(console: Console, state: State, explanation: Explanation) -> Facts:
     items = [("Decided by", Cell(acl_text(deciding) + places_text(deciding, console.origins), rule_url(deciding)))]
     if console.uses is not None and not state.as_of:
         items.append(("Use", use_cell(deciding, console.uses)))
-    history, current = console.history, known_history(console, state.offset)
+    history, current = console.history, known_history(console)
     if history is not None and current is not None:
         timeline = current.timeline
         change = history.added(timeline, deciding, state.offset)
-        if change is None:
+        if change is None and timeline.end < state.offset and not is_at_end(timeline, deciding):
+            items.append(("Since", Cell(f"after offset {timeline.end:,}")))
+        elif change is None:
             items.append(("Since", Cell(f"offset {timeline.begin:,} or before: older changes are not known")))
         else:
             time = time_of(change.timestamp)

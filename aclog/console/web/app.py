@@ -228,6 +228,7 @@ class Pools:
     refusals: Refusals
     _newest: CapacityLimiter | None = field(default=None, init=False)
     _costly: CapacityLimiter | None = field(default=None, init=False)
+    _completing: CapacityLimiter | None = field(default=None, init=False)
     _own: "WeakValueDictionary[Hashable, asyncio.Semaphore]" = field(factory=WeakValueDictionary, init=False)
     """By viewer: each has one thread for pages of the newest state."""
     _turns: Turns = field(factory=lambda: Turns(waiting=1, replaces=True), init=False)
@@ -248,6 +249,16 @@ class Pools:
             own = self._own[viewer] = asyncio.Semaphore(1)
         async with own:
             return await run_sync(called, limiter=self._newest)
+
+    async def completing(self, function: Callable[[*_Args], _R], *args: *_Args) -> _R:
+        """Call a function that takes a millisecond in a thread of its own: a key does not wait for pages."""
+
+        def called() -> _R:
+            with self.precedence.page():
+                return function(*args)
+
+        self._completing = self._completing or CapacityLimiter(1)
+        return await run_sync(called, limiter=self._completing)
 
     async def costly(
         self, viewer: Hashable, function: Callable[[*_Args], _R], *args: *_Args, is_lasting: bool = False
@@ -559,8 +570,10 @@ class WebConsole:
         console = self._console_of(request)
         try:
             parameters = Parameters.of(request.scope.get("query_string", b""))
-            costs_more = is_costly(COMPLETE_PATH, parameters)
-            found = await self._in_thread(request, costs_more, completions, console, parameters)
+            if is_costly(COMPLETE_PATH, parameters):
+                found = await self._pools.costly(self._viewer(request), completions, console, parameters)
+            else:
+                found = await self._pools.completing(completions, console, parameters)
         except NoTurnError:
             return await self._busy(request, COMPLETE_PATH)
         except _REFUSALS as error:
