@@ -918,7 +918,7 @@ def _details(failure: Failure, origins: Origins) -> Iterator[str]:
 
 
 def _change_text(change: RuleChange) -> str:
-    return f"the nearest change: {'adding' if change.added else 'removing'} {acl_text(change.acl)}"
+    return f"the nearest change: {'add' if change.added else 'remove'} {acl_text(change.acl)}"
 
 
 # What was not read of both sides, and may hold rules.

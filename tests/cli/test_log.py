@@ -231,7 +231,7 @@ class TestSnapshot:
         """Nothing writes one; somebody may."""
         made = Path(aclog("snapshot", "create", "--log", LOG, "--out", tmp_path).ok().lines[0])
         with monkeypatch.context() as patched:
-            patched.setattr(checkpoints, "_flat", lambda _: AclsImage.empty().index.base.buffer)
+            patched.setattr(checkpoints, "flat_of", lambda _: AclsImage.empty().index.base.buffer)
             write_image_file(made)
         verified = aclog("snapshot", "verify", made)
         assert verified.code == 1

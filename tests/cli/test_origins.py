@@ -66,7 +66,7 @@ def test_an_explanation_has_them_with_each_rule_and_each_change(repository: Repo
     text = aclog("explain", "--acls", "kafka", *ASK).ok().out
     deny = "DENY User:a READ on TOPIC LITERAL 'orders' from * (kafka/team/b.jsonl:1)"
     assert f"decides  {deny}" in text
-    assert f"removing {deny}" in text
+    assert f"remove {deny}" in text
     [told] = json_of("explain", "--acls", "kafka", *ASK, "--format", "json")
     assert told["rules"][0]["rule"] == {"id": None} | located("kafka/team/b.jsonl", 1, "orders", **DENY)
     assert told["opposite"]["changes"][0]["rule"] == located("kafka/team/b.jsonl", 1, "orders", **DENY)

@@ -122,7 +122,7 @@ def test_refusals(tmp_path, acls):
     for arguments, complaint in (
         (("--accesses", log), f"{log}: no access has a timestamp"),
         (("--accesses", tmp_path / "nothing"), "no such file"),
-        (("--accesses", log, "--accesses-format", "xml"), "expected parquet, jsonl, kafka-log"),
+        (("--accesses", log, "--accesses-format", "xml"), "expected parquet, orc, jsonl, kafka-log"),
         (("--accesses", log, "--accesses-timezone", "Mars"), "zone"),
         (("--accesses", log, "--until", "17"), "expected a time"),
         (("--accesses", log, "--days", "99999"), "a window of 99999 days"),

@@ -116,7 +116,7 @@ def test_takes_nothing_of_what_it_does_not_understand(tmp_path, acls, line, why)
     log.write_text(f"{line}\n")
     said = aclog("usage-index", "--accesses", log, "--acls", acls, *where)
     assert said.code == 2
-    assert "no line of 1 files is an access with a time" in said.complaint
+    assert "no line of 1 file is an access with a time" in said.complaint
     assert why in said.complaint
     written(log, days(10))
     aclog("usage-index", "--accesses", log, "--acls", acls, *where).ok()

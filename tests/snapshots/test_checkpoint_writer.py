@@ -43,7 +43,7 @@ def test_a_disk_that_is_full(tmp_path, monkeypatch, image, step):
         real_close(fd)
         full()
 
-    where, fails = {"write": (os, write), "close": (os, close), "replace": (Path, full)}.get(step, (os, full))
+    where, fails = {"write": (disk, write), "close": (disk, close), "replace": (Path, full)}.get(step, (disk, full))
     with monkeypatch.context() as patched:
         patched.setattr(where, step, fails)
         with pytest.raises(LogError, match="cannot write the checkpoint: the disk is full"):

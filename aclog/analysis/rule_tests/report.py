@@ -475,7 +475,7 @@ def failure_lines(outcome: Outcome, state: TestedState) -> Iterator[str]:
 
 def change_lines(change: RuleChange, place: ChangePlace) -> Iterator[str]:
     """Yield a change and the command that makes it."""
-    yield f"{'adding' if change.added else 'removing'} {acl_text(change.acl)}"
+    yield f"{'add' if change.added else 'remove'} {acl_text(change.acl)}"
     command = acl_command(change.acl, add=change.added, place=place)
     if command is not None:
         yield f"  {command}"

@@ -761,7 +761,7 @@ def listen(address: HostPort, what: str) -> socket.socket:
     """
     try:
         family, where = _resolve(address)
-        listening = sockets.socket(family, socket.SOCK_STREAM)
+        listening: socket.socket = sockets.socket(family, socket.SOCK_STREAM)
     except OSError as error:
         raise _failed(address, what, error) from error
     try:

@@ -20,7 +20,7 @@ RULES = (
     acl("orders", "User:a"),
 )
 """What is in the log of these examples."""
-EXAMPLE = re.compile(r"^```\n\$ aclog (?P<line>.*)\n(?P<output>(?:(?!\$ |```).*\n)+)```$", re.MULTILINE)
+EXAMPLE = re.compile(r"^```console\n\$ aclog (?P<line>.*)\n(?P<output>(?:(?!\$ |```).*\n)+)```$", re.MULTILINE)
 ID = re.compile(r"^plan id: [0-9a-f]{16}$", re.MULTILINE)
 
 
