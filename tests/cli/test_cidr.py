@@ -46,7 +46,10 @@ def test_explain_says_what_a_range_does(source):
     assert f"the range {ALLOW} does not contain 11.0.0.1" in shown
     assert "10.0.0.0/99 is not a range: it matches no client" in shown
     assert "compares hosts as text" not in shown
-    assert "Kafka 4.3 does not match it, so it denies nothing" in aclog("explain", *source, *ASKED, "--host", "10.66.0.1").ok().out
+    assert (
+        "Kafka 4.3 does not match it, so it denies nothing"
+        in aclog("explain", *source, *ASKED, "--host", "10.66.0.1").ok().out
+    )
 
 
 def test_many_requests(source):

@@ -187,7 +187,10 @@ def test_a_format_is_that_of_the_context_on_a_terminal_where_a_command_knows_it(
 
     def shown(*words: str) -> str:
         command = ["-m", "aclog", "-c", "it", "--no-pager", *words]
-        return pexpect.spawn(sys.executable, command, encoding="utf-8", timeout=300, dimensions=(40, 300)).read()
+        plain = {**os.environ, "NO_COLOR": "1"}
+        return pexpect.spawn(
+            sys.executable, command, encoding="utf-8", timeout=300, dimensions=(40, 300), env=plain
+        ).read()
 
     assert json.loads(shown("acls", "list"))
     assert shown("acls", "list", "--columns", "principal").startswith("PRINCIPAL")
@@ -418,8 +421,9 @@ def test_a_grant_asks_for_its_context_only_if_it_writes(path, log, monkeypatch):
 @contextmanager
 def asked(*words: str):
     """Run a command in a terminal, up to its question."""
+    plain = {**os.environ, "NO_COLOR": "1"}
     terminal = pexpect.spawn(
-        sys.executable, ["-m", "aclog", *words], env=dict(os.environ), encoding="utf-8", timeout=300, echo=False
+        sys.executable, ["-m", "aclog", *words], env=plain, encoding="utf-8", timeout=300, echo=False
     )  # fmt: skip
     try:
         terminal.expect(r"Write to context .*\? \(y/n\) ")

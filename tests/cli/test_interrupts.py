@@ -104,7 +104,8 @@ def test_what_waits_for_a_server_ends_at_once(arguments, silent):
 @pytest.mark.process
 def test_a_question_is_no_answer():
     words = ["-m", "aclog", "acls", "remove", "--log", str(LOG), "--topic", "orders"]
-    child = pexpect.spawn(sys.executable, words, cwd=str(ROOT), timeout=300, encoding="utf-8")
+    plain = {**os.environ, "NO_COLOR": "1"}
+    child = pexpect.spawn(sys.executable, words, cwd=str(ROOT), timeout=300, encoding="utf-8", env=plain)
     child.expect(r"\(y/n\)")
     ends = [pexpect.EOF, pexpect.TIMEOUT]
     for _ in range(20):  # one that arrives just before the wait for the answer is handled after it

@@ -155,7 +155,7 @@ def test_the_line_of_jenkins(work: Path, binaries: Path) -> None:
     done = _run(script, work, binaries, {"CHANGE_TARGET": "main"})
     assert done.returncode == 0, done.stderr
     assert (
-        "aclog review: `User:orders-etl` gains `READ`, `DESCRIBE` on topics `orders*` but `orders.*`"
+        "aclog review: `User:orders-etl` gains `READ`, `DESCRIBE` on topics `orders*` except `orders.*`"
         in (work / "review.md").read_text()
     )
 

@@ -77,7 +77,7 @@ def test_what_cannot_be_dated_says_why(log: Path, tmp_path: Path) -> None:
 def test_a_history_on_a_terminal_fits_100_columns_a_line_a_record() -> None:
     def shown(*flags: str) -> list[str]:
         words = ["-m", "aclog", "acls", "history", str(WEEK / "log"), "--no-pager", *flags]
-        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"NO_COLOR": "1"}
         child = pexpect.spawn(
             sys.executable, words, encoding="utf-8", timeout=300, dimensions=(60, 100), env=environment
         )
