@@ -12,7 +12,7 @@ from aclog.cli.answers import difference_columns
 from aclog.cli.flags.commands import DiffFlags
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags, check_one_stdin
 from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
-from aclog.metalog.errors import printable
+from aclog.metalog.errors import plural, printable
 from aclog.ops.lint import merged_logs
 from aclog.ops.policies import Sides, TwoStates, compare, difference_objects, warn_of_super_users
 from aclog.sources.accesses import Accesses, read_accesses
@@ -105,7 +105,7 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
         name: _compared(states, accesses) for name, states in _each_cluster(flags.states(notes_clusters=False)).items()
     }
     if accesses is not None and accesses.malformed:
-        warn(f"{report.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
+        warn(f"{report.accesses}: {plural(accesses.malformed, 'line')} skipped: no accesses")
     if accesses is not None and accesses.unread:
         warn(
             f"{report.accesses}: {accesses.unread:,} of these lines are accesses that could not be read or decided: "

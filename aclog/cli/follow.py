@@ -28,7 +28,7 @@ from aclog.authorizer.acls_image import RuleChange, changes_between, net_changes
 from aclog.authorizer.settings import Generation, Settings
 from aclog.cli.signals import on_signals
 from aclog.config.node_config import HostPort
-from aclog.metalog.errors import ConfigError, LogError, printable
+from aclog.metalog.errors import ConfigError, LogError, plural, printable
 from aclog.metalog.records import AccessControlEntryRecord
 from aclog.ops.policies import difference_objects
 from aclog.server.http_endpoint import HttpEndpoint
@@ -457,4 +457,4 @@ def _summary(changes: list[RuleChange]) -> str:
     if len(changes) == 1:
         return f"{'added' if changes[0].added else 'removed'} {printable(acl_text(changes[0].acl))}"
     added = sum(change.added for change in changes)
-    return f"{added:,} ACLs added, {len(changes) - added:,} removed"
+    return f"{plural(added, 'ACL')} added, {len(changes) - added:,} removed"

@@ -387,7 +387,7 @@ class Recording:
             return None
         accesses = read_accesses(self.accesses)
         if accesses.malformed:
-            warn(f"{self.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
+            warn(f"{self.accesses}: {plural(accesses.malformed, 'line')} skipped: no accesses")
         return list(accesses.counts)
 
     def _tests(self, policy: Policy, image: Image, accesses: Sequence[Request] | None) -> Iterator[TestObject]:

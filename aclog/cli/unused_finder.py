@@ -17,7 +17,7 @@ from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.cli.finders import signature_of_database
 from aclog.cli.flags.common import AccessesFlags
 from aclog.console.findings import Item, Kind, LookResult, Subject, Use, Uses
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, plural
 from aclog.metalog.primitives import current_time_ms
 from aclog.ops.unused import decided_by, proved, silence_text, time_of, unread_of_rule, why_unjudged
 from aclog.ops.usage import AccessLog, Judging, unknown_kafka
@@ -238,7 +238,7 @@ class LogFinder:
                 "logs what it allows only if kafka.authorizer.logger is at DEBUG"
             )
         skipped = sum(counted.rejects.values())
-        notes = [f"{skipped:,} lines are not accesses and were skipped"] if skipped else []
+        notes = [f"{plural(skipped, 'line')} skipped: no accesses"] if skipped else []
         if text := unknown_kafka(judging.rules):
             notes.append(text)
         usage_report = report(counted.accesses, judged, counted.rows, counted.days, top=0, unread=counted.unread)

@@ -369,7 +369,7 @@ def _numbers(question: ReportQuestion, rules: Sequence[_Row]) -> ReportSection:
     count = "SELECT {0}, count(*) AS acls FROM acls GROUP BY ALL ORDER BY acls DESC, {0}"
     parts = [
         Part(
-            text=f"{len(rules):,} ACLs for {plural(len(principals), 'principal')}.",
+            text=f"{plural(len(rules), 'ACL')} for {plural(len(principals), 'principal')}.",
             command=question.bare_command(f'query "{_NUMBERS}"'),
             table=_table(("what", "number"), ((what, f"{number:,}") for what, number in facts)),
         )

@@ -1106,7 +1106,7 @@ def _accesses(settings: RepositorySettings) -> Accesses | None:
         return None
     accesses = read_accesses(path)
     if accesses.malformed:
-        warn(f"{path}: {accesses.malformed:,} lines are not accesses and were skipped")
+        warn(f"{path}: {plural(accesses.malformed, 'line')} skipped: no accesses")
     return accesses
 
 

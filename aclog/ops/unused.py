@@ -208,13 +208,13 @@ def proved(report: "UnusedReport", judging: "Judging", flags: "ReadAccesses") ->
     if len(outcome.flipped):
         first = outcome.flipped.select(REQUEST_COLUMNS).slice(0, 1).to_pylist()[0]
         raise ConfigError(
-            f"--accesses: {len(outcome.flipped):,} accesses would be decided otherwise without what can go, such as "
-            f"{' '.join(map(str, first.values()))}: is the index made of this log, and up to date?"
+            f"--accesses: {plural(len(outcome.flipped), 'access')} would be decided otherwise without the removable "
+            f"rules, such as {' '.join(map(str, first.values()))}: is the index made of this log, and up to date?"
         )
     unread = UnreadAccesses.sum_of((counted.unread, undecided(counted.accesses, outcome.codes)))
     others = _unread(report, judging, judging.in_window(window).unread(unread))
     return (
-        f"--accesses: {outcome.decided:,} accesses of the window decided again without what can go: "
+        f"--accesses: {plural(outcome.decided, 'access')} of the window decided again without the removable rules: "
         f"all the same{others}"
     )
 

@@ -27,7 +27,7 @@ from aclog.authorizer.acl import (
 from aclog.credentials.scram import ScramChange, ScramMechanism
 from aclog.credentials.tokens import TokenChange
 from aclog.metalog.codec import encode_acl, encode_record
-from aclog.metalog.errors import ConfigError, DecodeError, EncodeError
+from aclog.metalog.errors import ConfigError, DecodeError, EncodeError, plural
 from aclog.metalog.records import (
     DelegationTokenRecord,
     MetadataRecord,
@@ -121,7 +121,7 @@ class StateChange:
     def counts(self) -> str:
         """Return the numbers of entries as text."""
         return (
-            f"{len(self.added_acls)} ACLs added, {len(self.removed_acls)} removed; "
+            f"{plural(len(self.added_acls), 'ACL')} added, {len(self.removed_acls)} removed; "
             f"{len(self.credentials)} SCRAM credentials and {len(self.tokens)} delegation tokens changed"
         )
 

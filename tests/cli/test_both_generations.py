@@ -361,7 +361,7 @@ def test_an_index_keeps_what_it_could_not_judge(tmp_path):
         assert answers.pop(("User:z", "pay", "*")) == "NEVER_MATCHED"
         assert set(answers.values()) == {"NEEDED"}
     proof = aclog("unused", "--index", index, "--log", path, "--days", 1, "--accesses", accesses)
-    assert "decided again without what can go: all the same" in proof.err
+    assert "decided again without the removable rules: all the same" in proof.err
     again = aclog("usage-index", "--index", index, "--log", path, "--accesses", accesses, "--kafka-version", "4.4").ok()
     assert "nothing new" in again.out
 

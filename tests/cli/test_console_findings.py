@@ -203,7 +203,7 @@ def test_an_index_tells_it_too_and_a_log_proves_it(rules: Path, tmp_path: Path) 
         assert found.rules[0].acl.principal == "User:carol"
         looked = kept(console, Kind.UNUSED).result
         assert looked is not None
-        assert "decided again without what can go: all the same" in looked.summary
+        assert "decided again without the removable rules: all the same" in looked.summary
     with console_on(SourceFlags(acls=str(rules)), **flags) as console:
         assert len(items(console, Kind.UNUSED)) == 1
 
@@ -221,12 +221,12 @@ def test_a_log_proves_what_an_index_says_by_the_kafka_that_its_brokers_ran(tmp_p
     with console_on(SourceFlags(log=log), **flags) as console:
         looked = kept(console, Kind.UNUSED).result
         assert looked is not None
-        assert "decided again without what can go: all the same" in looked.summary
+        assert "decided again without the removable rules: all the same" in looked.summary
     lines(accesses, *known, access("User:carol", -0.1))
     with console_on(SourceFlags(log=log), **flags) as console:
         found = kept(console, Kind.UNUSED)
         assert found.result is None
-        assert "1 accesses would be decided otherwise without what can go, such as User:carol" in str(found.error)
+        assert "1 access would be decided otherwise without the removable rules, such as User:carol" in str(found.error)
 
 
 def test_an_access_of_a_log_is_judged_by_the_kafka_of_its_own_time(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_topics_and_accesses_are_counted(write, tmp_path, format_):
     counted = ("--topics", tmp_path / "topics", "--format", format_)
     sides = ("--acls", write("old", ORDERS), "--to-acls", write("new"))
     result = aclog("diff", *sides, *counted, "--accesses", write("accesses", *rows, rows[0] | {"host": None}))
-    assert "accesses: 1 lines are not accesses and were skipped" in result.err
+    assert "accesses: 1 line skipped: no accesses" in result.err
     pq.write_table(pa.Table.from_pylist([*rows, rows[0] | {"host": None}]), tmp_path / "a.parquet")
     assert result.out == aclog("diff", *sides, *counted, "--accesses", tmp_path / "a.parquet").out
     if format_ == "jsonl":

@@ -318,7 +318,7 @@ def test_each_command_has_the_flags_of_the_source(tmp_path):
         "--var", "a=b", "--workspace", "w",
     )  # fmt: skip
     assert dict(tables(page)[0])["Accepted unread"] == "resource:rhoas_acl"
-    assert "1 ACLs for 1 principal." in page
+    assert "1 ACL for 1 principal." in page
     for command in commands(page):
         text = " ".join(command)
         assert "--exclude b.jsonl --accept-unread resource:rhoas_acl --var a=b --workspace w" in text

@@ -81,7 +81,7 @@ def test_what_is_unused_and_the_change_that_removes_it(place):
     assert found.code == 1
     assert found.out.startswith("2024-10-04T00:00:00.000Z to 2024-10-13T23:00:00.000Z; brokers: 1\n")
     assert SUMMARY in found.out
-    assert "240 accesses of the window decided again without what can go: all the same" in found.err
+    assert "240 accesses of the window decided again without the removable rules: all the same" in found.err
     changes = [json.loads(each) for each in (place / "change.jsonl").read_text().splitlines()]
     gone = {(each["rule"]["principal"], each["rule"]["permissionType"]): each["action"] for each in changes}
     assert gone.pop(("User:a", "ALLOW"), None) or gone.pop(("User:*", "ALLOW"))
@@ -95,7 +95,9 @@ def test_what_is_unused_and_the_change_that_removes_it(place):
 def test_a_log_that_the_index_has_not_seen_refutes_it(place):
     (place / "later.jsonl").write_text(line(access(5, principal="User:b")).replace('"READ"', '"WRITE"'))
     said = aclog(*UNUSED, *NINE, "--accesses", "later.jsonl", "--out", "change.jsonl")
-    text = "1 accesses would be decided otherwise without what can go, such as User:b 10.0.0.1 WRITE TOPIC orders: "
+    text = (
+        "1 access would be decided otherwise without the removable rules, such as User:b 10.0.0.1 WRITE TOPIC orders: "
+    )
     assert (said.code, text in said.complaint) == (2, True)
     assert not (place / "change.jsonl").exists()
 

@@ -128,7 +128,7 @@ def test_takes_no_log_that_holds_denials_alone(tmp_path, acls):
     log, where = written(tmp_path / "a.log", days(10, 11, loggedDecision="DENIED")), index_of(tmp_path)
     said = aclog("usage-index", "--accesses", log, "--acls", acls, *where)
     assert said.code == 2
-    assert "all 2 accesses of 1 files are denials" in said.complaint
+    assert "all 2 accesses of 1 file are denials" in said.complaint
     written(log, [*days(10, 11, loggedDecision="DENIED"), *days(12, loggedDecision="ALLOWED")])
     aclog("usage-index", "--accesses", log, "--acls", acls, *where).ok()
     assert matched(tmp_path)["User:a", "orders"] == 3

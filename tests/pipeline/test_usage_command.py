@@ -53,7 +53,7 @@ def test_what_is_said(spark, tmp_path, capsys):
             "aclog: warning: no accesses on 3 of 4 calendar days (2026-02-26 to 2026-02-28): the cluster was idle, "
             "or the log is incomplete"
         ),
-        "aclog: warning: 1 lines are not accesses and were skipped",
+        "aclog: warning: 1 line skipped: no accesses",
     ]
     assert [spark.read.parquet(str(out / name)).count() for name in ("rules", "denied", "holes")] == [3, 1, 3]
     with pytest.raises(ConfigError, match="out: exists already"):

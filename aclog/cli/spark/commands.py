@@ -457,7 +457,7 @@ class _Rounds:
             say_counts(done.counts, self.ledger.out / "rejects")
             say(_text(done))
         for path in done.waiting:
-            note(f"{path}: ends in a line that is not whole: it is taken once it is")
+            note(f"{path}: ends in an incomplete line, which is read once it is complete")
 
     def _steadily(self) -> Appended:
         """Append; again if logs were rotated meanwhile, as they are but now and then."""
@@ -492,7 +492,10 @@ class _Rounds:
     def _say(self, done: Appended) -> None:
         self._noted = ""
         if done.counts.total and self.report.summary != STDOUT:
-            say(f"{done.counts.accesses:,} accesses, {done.counts.rejected:,} rejected; {_text(done)}", flush=True)
+            say(
+                f"{plural(done.counts.accesses, 'access')}, {done.counts.rejected:,} rejected; {_text(done)}",
+                flush=True,
+            )
 
     def _append(self) -> Appended:
         limit = self.report.max_reject_rate
@@ -570,7 +573,7 @@ def simulate_command(
     unread = may_flip(UnreadAccesses.sum_of(parts), *((each.rules, each.settings) for each in (before, after)))
     changed = _show(spark.read.parquet(str(out)), unread)
     if malformed:
-        warn(f"{malformed:,} lines are not accesses and were skipped")
+        warn(f"{plural(malformed, 'line')} skipped: no accesses")
     if unread:
         warn(f"{unread_text(unread)}: rules that may apply to them change: they may be decided differently")
     return changed or bool(unread)
@@ -670,7 +673,7 @@ def usage_command(
         say(line)
     warn_of_gaps(usage_report)
     if malformed:
-        warn(f"{malformed:,} lines are not accesses and were skipped")
+        warn(f"{plural(malformed, 'line')} skipped: no accesses")
 
 
 def _usage_rows(

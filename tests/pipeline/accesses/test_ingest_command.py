@@ -89,9 +89,9 @@ def test_what_an_append_says(spark, tmp_path, capsys):
         "lines  what",
         "1      accesses",
         "1      read",
-        "1 files: 1 new, 0 grown, 0 known; complete up to 2024-11-21T10:00:00.123Z",
+        "1 file: 1 new, 0 grown, 0 known; complete up to 2024-11-21T10:00:00.123Z",
     ]
-    assert said.err == f"aclog: note: {logs}/a.log: ends in a line that is not whole: it is taken once it is\n"
+    assert said.err == f"aclog: note: {logs}/a.log: ends in an incomplete line, which is read once it is complete\n"
     (logs / "b.log").write_text(f"{audit_text(time='2024-11-20 10:00:00,000')}\nbad\n")
     limited = ReportFlags(summary="-", max_reject_rate=0.1)
     assert append_command(spark, [str(logs)], out, IngestFlags(), appending=appending, report=limited) == 1
@@ -128,7 +128,7 @@ def test_following_until_a_signal(spark, tmp_path, capsys, monkeypatch):
     flags = AppendFlags(follow=True, interval=0.05)
     assert append_command(spark, [str(log.parent)], out, IngestFlags(), appending=flags, report=ReportFlags()) == 0
     said = [line.split(";")[0] for line in capsys.readouterr().out.splitlines()]
-    assert said == ["1 accesses, 0 rejected"] * 2
+    assert said == ["1 access, 0 rejected"] * 2
     assert read_accesses(spark, out).count() == 2
 
 

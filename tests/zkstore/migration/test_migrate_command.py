@@ -236,7 +236,7 @@ def test_follow_waits_for_the_word(store, connect, tmp_path):
     while "copied into" not in process.stderr.readline():
         assert process.poll() is None
     store.create(PATH, rules(RULE))
-    while "followed: 1 ACLs added, 0 removed" not in process.stderr.readline():
+    while "followed: 1 ACL added, 0 removed" not in process.stderr.readline():
         assert process.poll() is None
     assert held(log) == set()
     assert list_segments(log)
@@ -264,7 +264,7 @@ def test_until_quiet_follows_changes(store, migrate, tmp_path, monkeypatch):
     monkeypatch.setattr("aclog.ops.migrate.time", SimpleNamespace(monotonic=lambda: now))
     monkeypatch.setattr("aclog.ops.migrate.patience", at_each_look)
     done = migrate("--log", log, "--until-quiet", "60").ok()
-    assert done.err.count("followed: 1 ACLs added, 0 removed") == 3
+    assert done.err.count("followed: 1 ACL added, 0 removed") == 3
     # Two looks after the last change it is time; one more is taken before the switchover, and one after it, by which
     # ZooKeeper has been read again.
     assert seen == [set()] * 6 + [in_store(store)] * 2
