@@ -37,8 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Add the files to what is collected."""
-    given = [config.invocation_params.dir / path for path in config.getoption("--aclog")]
-    files = [path.resolve() for path in dict.fromkeys([*config.getini("aclog"), *given])]
+    paths = [config.invocation_params.dir / path for path in config.getoption("--aclog")]
+    files = [path.resolve() for path in dict.fromkeys([*config.getini("aclog"), *paths])]
     config.stash[_FILES] = frozenset(files)
     config.args += [str(path) for path in files if str(path) not in config.args]
 
@@ -62,11 +62,11 @@ class RuleTestFileNode(pytest.File):
             cases = read_test_file(self.shown_path).cases
         except (MetadataError, OSError) as error:
             raise self.CollectError(str(error)) from error
-        seen: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for case in cases:
             name = f"{case.test}:{case.origin.line}: {case.text}"
-            seen[name] = seen.get(name, 0) + 1
-            more = f" ({seen[name]})" if seen[name] > 1 else ""
+            counts[name] = counts.get(name, 0) + 1
+            more = f" ({counts[name]})" if counts[name] > 1 else ""
             yield RuleTestItem.from_parent(self, name=f"{name}{more}", case=case)
 
     @property

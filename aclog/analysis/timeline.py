@@ -489,12 +489,12 @@ def _net(step: Iterable[Change]) -> list[Change]:
     of_acl: dict[StandardAcl, list[Change]] = {}
     for change in step:
         of_acl.setdefault(change.rule.acl, []).append(change)
-    kept = [
+    remaining = [
         each[-1] if each[0].kind is ChangeKind.ADDED else each[0]
         for each in of_acl.values()
         if each[0].kind is each[-1].kind
     ]
-    return sorted(kept, key=lambda change: change.offset)
+    return sorted(remaining, key=lambda change: change.offset)
 
 
 def _event(change: Change) -> Event:

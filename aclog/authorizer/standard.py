@@ -397,12 +397,12 @@ class StandardSession:
         view = self._authorizer.view
         if view is not self._view:
             self._renew(view)
-        heard = 0 if view.audit is None else view.audit.wanted
-        if heard and not (log_if_allowed and log_if_denied):
+        audited = 0 if view.audit is None else view.audit.wanted
+        if audited and not (log_if_allowed and log_if_denied):
             # The bit of an unlogged outcome is that above the logged one's.
-            allowed, denied = heard >> (not log_if_allowed), heard >> (not log_if_denied)
-            heard = allowed & ALLOWED_LOGGED | denied & DENIED_LOGGED
-        return self._decide(operation, resource_type, name, heard)
+            allowed, denied = audited >> (not log_if_allowed), audited >> (not log_if_denied)
+            audited = allowed & ALLOWED_LOGGED | denied & DENIED_LOGGED
+        return self._decide(operation, resource_type, name, audited)
 
     def _renew(self, view: View) -> None:
         principal, host, counts = self._principal, self._host, self._counts
@@ -416,12 +416,12 @@ class StandardSession:
         self._view = view
 
 
-def _undecided(_operation: int, _resource_type: int, _name: str, _heard: int) -> None:
+def _undecided(_operation: int, _resource_type: int, _name: str, _audited: int) -> None:
     """Leave a decision to the whole call."""
 
 
 def _decided(
-    view: View, principal: str, host: str, counts: Counts, operation: int, resource_type: int, name: str, heard: int
+    view: View, principal: str, host: str, counts: Counts, operation: int, resource_type: int, name: str, audited: int
 ) -> bool | None:
     """Do what a native session does: decide and count, or return None for what the whole call decides."""
     try:
@@ -432,7 +432,7 @@ def _decided(
         return None
     code = operation if operation in _OPERATIONS else AclOperation.UNKNOWN
     allowed = mask >> code & _EITHER == ALLOWED
-    if heard & (ALLOWED_LOGGED if allowed else DENIED_LOGGED):
+    if audited & (ALLOWED_LOGGED if allowed else DENIED_LOGGED):
         return None
     counts[not allowed] += 1
     return allowed

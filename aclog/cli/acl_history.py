@@ -121,8 +121,8 @@ def _resource_text(row: Row) -> str:
     """Return the type and the name of a resource, as a question has it: `TOPIC pii-*`."""
     name = row["resourceName"]
     pattern = PatternType[row["patternType"]] if row["patternType"] in PatternType.__members__ else PatternType.LITERAL
-    shown = name if name == WILDCARD and pattern is PatternType.LITERAL else name_text(name, pattern)
-    return f"{row['resourceType']} {shown}"
+    label = name if name == WILDCARD and pattern is PatternType.LITERAL else name_text(name, pattern)
+    return f"{row['resourceType']} {label}"
 
 
 def _row(change: Change, applied: ApplyNote | None) -> Row:

@@ -102,8 +102,8 @@ class DriftFinder:
 
     def look(self, subject: Subject) -> LookResult:
         """Return the drift of a state. Raises MetadataError, OSError: it is unknown."""
-        wanted = read_wanted_rules(self.want)
-        rules, origins = wanted.rules, wanted.origins
+        desired = read_wanted_rules(self.want)
+        rules, origins = desired.rules, desired.origins
         own = read_own_journal(self.journal, note)
         foreign = [other_journal(path, own, note) for path in self.others]
         with open_place(self.address, lambda _note: None, write=False) as place:

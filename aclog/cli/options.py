@@ -336,19 +336,19 @@ def _parameter(name: str, hint: Any, default: Any) -> click.Parameter:
     }  # fmt: skip
     if default is not Parameter.empty:
         attributes["default"] = default
-    made: CommandOption | CommandArgument
+    parameter: CommandOption | CommandArgument
     if isinstance(option, Argument):
-        made = CommandArgument([name], nargs=-1 if is_list else 1, **attributes)
+        parameter = CommandArgument([name], nargs=-1 if is_list else 1, **attributes)
     else:
         if kind is bool:
             attributes["is_flag"] = True
         if (callback := option.callback) is not None:
             attributes["callback"] = lambda _ctx, _param, value: callback(value)
-        made = CommandOption([name, *option.flags], multiple=is_list, is_eager=option.is_eager, **attributes)
-        made.rich_help_panel, made.aliases = option.rich_help_panel, option.aliases
-        made.if_missing = option.if_missing
-    made.annotation, made.show_default = annotation, option.show_default
-    return made
+        parameter = CommandOption([name, *option.flags], multiple=is_list, is_eager=option.is_eager, **attributes)
+        parameter.rich_help_panel, parameter.aliases = option.rich_help_panel, option.aliases
+        parameter.if_missing = option.if_missing
+    parameter.annotation, parameter.show_default = annotation, option.show_default
+    return parameter
 
 
 # Command lines: an option of one value that is given twice is refused, and the context gives what is left out.
@@ -584,17 +584,17 @@ def parameters_of(function: Callable[..., Any]) -> list[click.Parameter]:
 
     """
     hints = get_type_hints(function, include_extras=True)
-    made: list[click.Parameter] = []
+    parameters: list[click.Parameter] = []
     for name, parameter in signature(function).parameters.items():
         if _is_group(hints[name]):
-            made += _group_parameters(hints[name])
+            parameters += _group_parameters(hints[name])
         elif hints[name] is not click.Context:
-            made.append(_parameter(name, hints[name], parameter.default))
-    names = [each.name for each in made]
+            parameters.append(_parameter(name, hints[name], parameter.default))
+    names = [each.name for each in parameters]
     if len(set(names)) < len(names):
         raise TypeError(f"{function.__name__}: two groups have a field of the same name: {sorted(names)}")
-    takes_all_words = any(isinstance(each, CommandArgument) and each.nargs < 0 for each in made)
-    return [each for each in made if not (takes_all_words and _is_optional_word(each))]
+    takes_all_words = any(isinstance(each, CommandArgument) and each.nargs < 0 for each in parameters)
+    return [each for each in parameters if not (takes_all_words and _is_optional_word(each))]
 
 
 def _is_optional_word(parameter: click.Parameter) -> bool:

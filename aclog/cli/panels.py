@@ -69,14 +69,14 @@ def print_help(command: click.Command, context: click.Context, *, is_complete: b
     It begins with usage, examples and the flags of the request. Groups of flags that have no room are listed by name,
     unless the page `is_complete`.
     """
-    chosen = color_choice()
-    forced = chosen == "always" or any(map(environ.get, ("GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS")))
+    choice = color_choice()
+    forced = choice == "always" or any(map(environ.get, ("GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS")))
     width = environ.get("TERMINAL_WIDTH")
     console = Console(
         theme=_THEME,
         highlighter=_OPTIONS,
         force_terminal=True if forced else None,
-        color_system=None if chosen == "never" else "auto",
+        color_system=None if choice == "never" else "auto",
         width=int(width) if width else None,
     )
     if is_complete:

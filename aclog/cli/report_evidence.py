@@ -275,11 +275,11 @@ def _drifting(target: "TargetFlags", want: str, journal: Path, command: str) -> 
     from aclog.ops.report import Drifting
 
     desired = read_wanted_rules(wanted_of(WantFlags(want=want))).rules
-    found = look(target, desired, DriftFlags(journal=journal))
-    premises = found.place.premises
+    drift = look(target, desired, DriftFlags(journal=journal))
+    premises = drift.place.premises
     return Drifting(
-        rows=[(each.kind.value, acl_text(acl_of_content(each.content))) for each in found.drift],
-        foreign=found.foreign,
+        rows=[(each.kind.value, acl_text(acl_of_content(each.content))) for each in drift.drift],
+        foreign=drift.foreign,
         command=command,
         unless=premises.unless() if premises else None,
     )

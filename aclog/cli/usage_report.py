@@ -99,8 +99,8 @@ def _counted(counts: Counts) -> list[tuple[str, str]]:
         (counts.without_time, "without a timestamp"),
     ]
     decided, *others = rows
-    shown = [decided, *(row for row in others if row[0]), (counts.total, "read in total")]
-    return [(f"{count:,}", what) for count, what in shown]
+    listed = [decided, *(row for row in others if row[0]), (counts.total, "read in total")]
+    return [(f"{count:,}", what) for count, what in listed]
 
 
 _MEANINGS: Final = {
@@ -332,10 +332,10 @@ def suggestion_lines(suggestion: Suggestion, *, now: int, explain: bool) -> Iter
     stays = f", {staying:,} of other principals unchanged" if staying else ""
     yield f"{plural(now, 'rule')} now, {len(rules) + staying:,} after: {len(rules):,} suggested{stays}"
     unjudged = sum(rule.why.startswith(NOT_JUDGED) for rule in rules)
-    kept = len(rules) - len(allows) - unjudged
+    retained = len(rules) - len(allows) - unjudged
     parts = (
         (len(allows), f"{len(allows):,} allow logged accesses ({prefixes:,} PREFIXED)"),
-        (kept, f"{kept:,} kept because they deny, or as the last ACL of a resource"),
+        (retained, f"{retained:,} kept because they deny, or as the last ACL of a resource"),
         (unjudged, f"{unjudged:,} kept because they could not be judged"),
     )
     if rules:

@@ -220,8 +220,8 @@ class Grants:
     def __getitem__(self, place: slice) -> "Grants": ...
     def __getitem__(self, place: int | slice) -> "Grant | Grants":
         """Return a grant, or some of them with the same premises."""
-        found = self._grants[place]
-        return Grants(found, self.premises) if isinstance(found, tuple) else found
+        grants = self._grants[place]
+        return Grants(grants, self.premises) if isinstance(grants, tuple) else grants
 
     def __contains__(self, grant: object) -> bool:
         return grant in self._grants

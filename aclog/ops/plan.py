@@ -101,8 +101,8 @@ class PlanGoal:
 
 def read_goal(source: DesiredRules) -> PlanGoal:
     """Return all rules that are wanted. Raises as read_wanted_rules."""
-    wanted = read_wanted_rules(source)
-    return PlanGoal(path=source.path, rules=wanted.rules, origins=wanted.origins, unread=wanted.unread)
+    desired = read_wanted_rules(source)
+    return PlanGoal(path=source.path, rules=desired.rules, origins=desired.origins, unread=desired.unread)
 
 
 def read_changes_goal(path: str) -> PlanGoal:

@@ -577,8 +577,8 @@ def _claim(permission: Permission) -> object:
             part = evolve(part, except_prefixes=prefixes, except_literals=literals)  # noqa: PLW2901
         names.append(part)
     others = len(names) - _MOST_LISTED
-    shown = evolve(permission, region=evolve(permission.region, names=tuple(names[:_MOST_LISTED])))
-    text = access_text(shown)
+    excerpt = evolve(permission, region=evolve(permission.region, names=tuple(names[:_MOST_LISTED])))
+    text = access_text(excerpt)
     texts = [
         *([f"and {others:,} more names or prefixes"] if others > 0 else []),
         *([f"except {more:,} more names or prefixes"] if more else []),
@@ -690,10 +690,10 @@ def _unused(question: ReportQuestion) -> ReportSection:
     if use.premises:
         premises = _table(("premise",), ((each,) for each in use.premises))
         parts.append(Part(text="What this use does not count, or assumes.", command=use.command, table=premises))
-    given = ", on the premises above" if use.premises else ""
+    premised = ", on the premises above" if use.premises else ""
     parts += [
         Part(
-            text=f"{plural(removable_count, 'ACL')} can be removed without changing any decision of the window{given}.",
+            text=f"{plural(removable_count, 'ACL')} can be removed without changing any decision of the window{premised}.",
             command=use.command,
             table=_table(("answer", "ACL"), removable, removable_count) if removable else None,
         ),
@@ -721,14 +721,14 @@ def _drift(question: ReportQuestion) -> ReportSection:
     if question.drift is None:
         missing = "no desired rules are given (--want, --journal)"
         return ReportSection(section=Section.DRIFT, title=title, missing=missing)
-    found = question.drift()
-    counts = Counter(kind for kind, _ in found.rows)
-    none = "No drift" if found.unless is None else f"No drift unless {found.unless}"
+    drift = question.drift()
+    counts = Counter(kind for kind, _ in drift.rows)
+    none = "No drift" if drift.unless is None else f"No drift unless {drift.unless}"
     text = ", ".join(f"{number:,} {kind.lower()}" for kind, number in sorted(counts.items())) or none
     part = Part(
-        text=f"{text}; {plural(found.foreign, 'ACL')} neither desired nor managed.",
-        command=found.command,
-        table=_table(("drift", "ACL"), found.rows) if found.rows else None,
+        text=f"{text}; {plural(drift.foreign, 'ACL')} neither desired nor managed.",
+        command=drift.command,
+        table=_table(("drift", "ACL"), drift.rows) if drift.rows else None,
     )
     return ReportSection(section=Section.DRIFT, title=title, parts=(part,))
 
@@ -737,10 +737,10 @@ def _tests(question: ReportQuestion) -> ReportSection:
     title = "Tests of rules"
     if question.tests is None:
         return ReportSection(section=Section.TESTS, title=title, missing="no tests are given (--tests)")
-    found = question.tests()
+    results = question.tests()
     part = Part(
-        text=f"{plural(found.cases, 'case')}: {len(found.failed):,} failed.",
-        command=found.command,
-        table=_table(("location", "test", "found"), found.failed) if found.failed else None,
+        text=f"{plural(results.cases, 'case')}: {len(results.failed):,} failed.",
+        command=results.command,
+        table=_table(("location", "test", "found"), results.failed) if results.failed else None,
     )
     return ReportSection(section=Section.TESTS, title=title, parts=(part,))

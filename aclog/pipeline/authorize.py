@@ -426,11 +426,11 @@ def _undecided_among(rows: pa.Table, unknown: "NDArray[np.bool_]", *, need_time:
     nothing = pa.nulls(len(rows), pa.string())
     named = rows.append_column("timestamp", times).append_column("loggedDecision", nothing)
     unread = undecided_rows(named.combine_chunks(), need_time=need_time, as_written=True)
-    found = [(key.principal, span.accesses, span.first, span.last, key.reason) for key, span in unread.spans.items()]
+    spans = [(key.principal, span.accesses, span.first, span.last, key.reason) for key, span in unread.spans.items()]
     who = Counter(rows.column("principal").filter(pa.array(unknown)).to_pylist())
-    found += [(name, count, None, None, DecisionCode.UNKNOWN_KAFKA.name) for name, count in who.items()]
+    spans += [(name, count, None, None, DecisionCode.UNKNOWN_KAFKA.name) for name, count in who.items()]
     names = ("principal", "count", "first", "last", "reason")
-    return pa.RecordBatch.from_pylist([dict(zip(names, row, strict=True)) for row in found], schema=_FLIPS)
+    return pa.RecordBatch.from_pylist([dict(zip(names, row, strict=True)) for row in spans], schema=_FLIPS)
 
 
 def flips_of(reported: DataFrame, before: Rules, after: Rules) -> DataFrame:

@@ -58,11 +58,11 @@ class Session:
 
     def decisions_by(self, authorizer: Authorizer) -> AuthorizerSession:
         """Return the decisions of an authorizer on this client's requests: one handle for the connection."""
-        kept = self._decisions
-        if kept is None or kept[0] is not authorizer:
-            kept = authorizer, authorizer.session(self.principal_text, self.host)
-            object.__setattr__(self, "_decisions", kept)
-        return kept[1]
+        cached = self._decisions
+        if cached is None or cached[0] is not authorizer:
+            cached = authorizer, authorizer.session(self.principal_text, self.host)
+            object.__setattr__(self, "_decisions", cached)
+        return cached[1]
 
     @principal_text.default
     def _principal_text(self) -> str:

@@ -117,8 +117,8 @@ Stamps: TypeAlias = tuple[tuple[int, ...], ...]
 def stamps_of(log: Path, checkpoints: Sequence[CheckpointFile]) -> Stamps:
     """Return the stamps of the files of a log. Raises OSError: one was removed."""
     paths = [*(each.path for each in checkpoints), *(each.path for each in list_segments(log))]
-    found = [path.stat() for path in paths]
-    return tuple((each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in found)
+    stats = [path.stat() for path in paths]
+    return tuple((each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in stats)
 
 
 def _identity(
@@ -136,21 +136,21 @@ def _identity(
         return None
     epochs = [each for each in read_epochs(log) or () if each.start_offset < end_offset]
     digest = sha256(repr((_REPLAY, end_offset, epoch, epochs)).encode())
-    left, total = size, 0
+    remaining, total = size, 0
     paths = [segment.path for segment in used]
     for path in paths if before is None else (before.path, *paths):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             whole = os.fstat(fd).st_size
-            count = whole if left is None else min(left, whole)
+            count = whole if remaining is None else min(remaining, whole)
             digest.update(f"{path.name} {count} ".encode() + digest_of_file(fd, count))
         finally:
             os.close(fd)
         total += count
-        left = None if left is None else left - count
-        if left == 0:
+        remaining = None if remaining is None else remaining - count
+        if remaining == 0:
             break
-    if left:
+    if remaining:
         return None
     return CheckpointIdentity(end_offset=end_offset, epoch=epoch, size=total, digest=digest.digest())
 

@@ -429,10 +429,10 @@ class ChosenSource:
             RequestError: no node of the cluster has an authorizer, so that nothing is denied there.
 
         """
-        given = frozenset(properties)
-        if given not in self._premises:
-            self._premises[given] = premises_of(self.source, given)
-        return self._premises[given]
+        stated = frozenset(properties)
+        if stated not in self._premises:
+            self._premises[stated] = premises_of(self.source, stated)
+        return self._premises[stated]
 
     def has_premises(self, properties: AbstractSet[str]) -> bool:
         """Return whether these premises of the returned state are read, and so are noted already."""

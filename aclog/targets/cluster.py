@@ -603,8 +603,8 @@ class ClusterChanges:
             RefusedError: there are some.
 
         """
-        meant = {acl for each in filters for acl in each.acls}
-        others = list(dict.fromkeys(rule.acl for each in results for rule in each.deleted if rule.acl not in meant))
+        targets = {acl for each in filters for acl in each.acls}
+        others = list(dict.fromkeys(rule.acl for each in results for rule in each.deleted if rule.acl not in targets))
         if not others:
             return
         restored = await create_acls(connection, others, _CHANGE_S)

@@ -55,14 +55,14 @@ def removal_filters(acls: Sequence[StandardAcl], present: Collection[bytes]) -> 
     that no filter matches together with others, or that is not present, has one of its own.
     """
     groups = _exact_groups(acls, present)
-    left, filters = dict.fromkeys(acls), list[RemovalFilter]()
+    pending, filters = dict.fromkeys(acls), list[RemovalFilter]()
     for (fields, key), members in sorted(groups.items(), key=lambda group: -len(group[1])):
-        rest = tuple(acl for acl in members if acl in left)
+        rest = tuple(acl for acl in members if acl in pending)
         if len(rest) > 1:
             filters.append(RemovalFilter(_filter(fields, key), rest))
             for acl in rest:
-                del left[acl]
-    return [*filters, *(RemovalFilter(AclBindingFilter.of(acl), (acl,)) for acl in left)]
+                del pending[acl]
+    return [*filters, *(RemovalFilter(AclBindingFilter.of(acl), (acl,)) for acl in pending)]
 
 
 def _exact_groups(

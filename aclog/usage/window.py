@@ -255,10 +255,10 @@ class UnreadAccesses:
             hours = {hour: _joined(spans) for hour, spans in spans_of[principal, broker].items()}
             if None in hours:
                 stretches.append(UnreadStretch(principal, broker, 0, hours.pop(None)))
-            known = sorted(hour for hour in hours if hour is not None)
-            cuts = [0, *(at for at in range(1, len(known)) if known[at] > known[at - 1] + 1), len(known)]
+            stated = sorted(hour for hour in hours if hour is not None)
+            cuts = [0, *(at for at in range(1, len(stated)) if stated[at] > stated[at - 1] + 1), len(stated)]
             for start, end in pairwise(dict.fromkeys(cuts)):
-                spans = [hours[hour] for hour in known[start:end]]
+                spans = [hours[hour] for hour in stated[start:end]]
                 stretches.append(UnreadStretch(principal, broker, end - start, _joined(spans)))
         return stretches
 
@@ -436,10 +436,10 @@ def _places_text(unread: UnreadAccesses) -> str:
 
 def _hours_text(spans: Sequence[UnreadSpan]) -> str:
     """Return the first and the last known hour, and whether some are unknown."""
-    known = [(span.first, span.last) for span in spans if span.first is not None and span.last is not None]
-    first = _hour_text(min((each for each, _ in known), default=None))
-    last = _hour_text(max((each for _, each in known), default=None))
-    unknown = "" if len(known) == len(spans) else "at an unknown hour" if not known else " and at unknown hours"
+    dated = [(span.first, span.last) for span in spans if span.first is not None and span.last is not None]
+    first = _hour_text(min((each for each, _ in dated), default=None))
+    last = _hour_text(max((each for _, each in dated), default=None))
+    unknown = "" if len(dated) == len(spans) else "at an unknown hour" if not dated else " and at unknown hours"
     return f"{first if first == last else f'{first} to {last}'}{unknown}"
 
 

@@ -149,8 +149,8 @@ class Partition:
             if intervals:
                 classes[number] = coarser._class_at(intervals[0])
         for text, (own, others) in self._texts.items():
-            known = coarser._texts.get(text)
-            classes[own] = classes[others] if known is None else known.own
+            memo = coarser._texts.get(text)
+            classes[own] = classes[others] if memo is None else memo.own
         return classes
 
     def _class_at(self, interval: Interval) -> int:

@@ -71,12 +71,12 @@ _OTHER_DIRECTION = {"R", "AL", "AN"}
 
 def code(text: str, longest: int = LONGEST_NAME) -> str:
     """Return a text in code font: one line, cut, and shown as it is by every renderer of Markdown."""
-    shown = printable(text[: longest + 1])
-    if len(shown) > longest:
-        shown = f"{shown[:longest]}... ({len(text):,} characters)"
-    if _FENCED.fullmatch(shown) and shown == shown.strip() and not _turns(shown):
-        return f"`{shown}`"
-    escaped = "".join(each if each.isalnum() or each in "-:" else f"&#{ord(each)};" for each in shown)
+    visible = printable(text[: longest + 1])
+    if len(visible) > longest:
+        visible = f"{visible[:longest]}... ({len(text):,} characters)"
+    if _FENCED.fullmatch(visible) and visible == visible.strip() and not _turns(visible):
+        return f"`{visible}`"
+    escaped = "".join(each if each.isalnum() or each in "-:" else f"&#{ord(each)};" for each in visible)
     return f'<code dir="ltr">{escaped.replace("&#64;", "&#64;&#8203;")}</code>'
 
 

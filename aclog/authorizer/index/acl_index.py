@@ -284,12 +284,12 @@ class AclIndex:
         listed = memo.touched_names
         if isinstance(listed, TouchedNames) and listed.maps is maps:
             return listed.prefixes(resource_type)
-        asked = memo.asked
-        if asked is None or asked[0] is not maps:
+        queries = memo.asked
+        if queries is None or queries[0] is not maps:
             memo.asked = [maps, 0]
             return None
-        asked[1] += 1
-        return touched_names(self).prefixes(resource_type) if asked[1] * _PAYS >= self.overlay.changes else None
+        queries[1] += 1
+        return touched_names(self).prefixes(resource_type) if queries[1] * _PAYS >= self.overlay.changes else None
 
     def prefixes(self, resource_type: int, name: str) -> Iterator[Resource]:
         """Yield all prefixes of a name, longest first."""

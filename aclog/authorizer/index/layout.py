@@ -217,7 +217,7 @@ DOCUMENTED, IN_RANGES = 1, 2
 class NativeSession(Protocol):
     """The decisions of one client (aclog_native.Session)."""
 
-    def allows(self, operation: int, resource_type: int, name: str, heard: int, /) -> bool | None:
+    def allows(self, operation: int, resource_type: int, name: str, audited: int, /) -> bool | None:
         """Decide and count; None for what the whole call decides."""
 
 

@@ -79,8 +79,8 @@ def _odd_codes(base: Base, resource_of: Int32s, is_odd: Callable[[StandardAcl], 
         np.frombuffer(base.permissions, np.uint8),
     )
     packed = np.stack(parts, axis=1).view(np.uint32)[:, 0]
-    seen, number = np.unique(packed, return_inverse=True)
-    codes = seen[:, None].view(np.int8).tolist()
+    distinct, number = np.unique(packed, return_inverse=True)
+    codes = distinct[:, None].view(np.int8).tolist()
     return np.array([is_odd(_rule(codes=tuple(each))) for each in codes], np.bool_)[number]
 
 

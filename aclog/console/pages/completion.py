@@ -36,12 +36,12 @@ def completions(console: Console, parameters: Parameters) -> list[dict[str, str]
     state = console.states.at(as_of)
     if not text.strip():
         return []
-    found: dict[str, dict[str, str]] = {}
-    for shown, kind, address in _all(console, state, text, as_of):
-        found.setdefault(address, {"text": printable(shown), "kind": kind, "url": address})
-        if len(found) == _MOST:
+    matches: dict[str, dict[str, str]] = {}
+    for label, kind, address in _all(console, state, text, as_of):
+        matches.setdefault(address, {"text": printable(label), "kind": kind, "url": address})
+        if len(matches) == _MOST:
             break
-    return list(found.values())
+    return list(matches.values())
 
 
 def _all(console: Console, state: State, text: str, as_of: str) -> Iterator[tuple[str, str, str]]:
@@ -71,8 +71,8 @@ def _entry(entry: Entry, as_of: str) -> tuple[str, str, str]:
         return entry, "principal", url("/principal", name=entry, as_of=as_of)
     kind, name, pattern = entry
     words = "prefix" if pattern == PatternType.PREFIXED else ""
-    shown = code_name(ResourceType, kind).lower().replace("_", " ")
-    return pattern_text(name, pattern), f"{shown} {words}".strip(), resource_url(kind, name, pattern, as_of)
+    label = code_name(ResourceType, kind).lower().replace("_", " ")
+    return pattern_text(name, pattern), f"{label} {words}".strip(), resource_url(kind, name, pattern, as_of)
 
 
 def _users(state: State, needle: str, as_of: str) -> Iterator[tuple[str, str, str]]:
@@ -91,9 +91,9 @@ def _questions(console: Console, state: State, text: str, as_of: str) -> Iterato
     sees_all = console.own is None
     if (match := _WHO.fullmatch(text)) and (operation := _operation(match[1])):
         for kind, name, pattern in _names(state, _type(match[2]), _rest(match[2], match[3])):
-            shown = f"who can {operation.name} {code_name(ResourceType, kind)} {pattern_text(name, pattern)}"
+            label = f"who can {operation.name} {code_name(ResourceType, kind)} {pattern_text(name, pattern)}"
             address = resource_url(kind, name, pattern, as_of)
-            yield shown, "question", f"{address}&operation={operation.name}"
+            yield label, "question", f"{address}&operation={operation.name}"
     elif match := _WHAT.fullmatch(text):
         for principal in _principals(console, state, match[1]):
             yield f"what can {principal} do", "question", url("/principal", name=principal, as_of=as_of)
@@ -116,12 +116,12 @@ def _requests(
         if pattern == PatternType.PREFIXED:  # its names may be decided differently
             continue
         for principal in principals:
-            shown = (
+            label = (
                 f"{words} {principal} {operation.name} {code_name(ResourceType, kind)} {pattern_text(name, pattern)}"
             )
             where = _name_fields(kind, name, pattern)
             address = url(path, principal=principal, operation=operation.name, **where, as_of=as_of)
-            yield shown, "question", address
+            yield label, "question", address
 
 
 def _name_fields(kind: int, name: str, pattern: int) -> dict[str, object]:
@@ -160,5 +160,5 @@ def _principals(console: Console, state: State, text: str) -> Iterator[str]:
     exact = needle if ":" in needle else f"User:{needle}"
     if exact in state.listing.principals:
         yield exact
-    found = state.listing.names_index.find(needle, 4 * _MOST) if needle else list(state.listing.principals)[:_MOST]
-    yield from (each for each in found if isinstance(each, str) and each != exact)
+    matches = state.listing.names_index.find(needle, 4 * _MOST) if needle else list(state.listing.principals)[:_MOST]
+    yield from (each for each in matches if isinstance(each, str) and each != exact)

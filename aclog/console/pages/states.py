@@ -419,22 +419,22 @@ class NamesIndex:
         """
         needle = text.lower()
         later = [each for each, is_there in self._later.items() if is_there and needle in _entry_text(each)]
-        found: dict[Entry, bool] = {}
+        matches: dict[Entry, bool] = {}
         for place in chain(self._beginning(needle, most + len(self._later)), self._containing(needle)):
             entry = self._entries[place]
             if entry not in self._later:
-                found.setdefault(entry, True)
-                if len(found) == most:
+                matches.setdefault(entry, True)
+                if len(matches) == most:
                     break
         if not later:
-            return list(found)
+            return list(matches)
 
         def order(entry: Entry) -> tuple[bool, int, str]:
             lower = _entry_text(entry)
             begins = lower.startswith(needle) or (isinstance(entry, str) and lower.partition(":")[2].startswith(needle))
             return not begins, len(lower), lower
 
-        return nsmallest(most, [*found, *later], key=order)
+        return nsmallest(most, [*matches, *later], key=order)
 
     def _beginning(self, needle: str, most: int) -> list[int]:
         after = _after(needle)

@@ -405,18 +405,18 @@ def _matrix(rights: Iterable[Permission], question: _Question, as_of: str) -> It
     """Yield principals by operations, those with most operations first; not for an intent, which needs all."""
     if question.intent is not None or not rights:
         return
-    held: dict[str, tuple[Cell, dict[AclOperation, set[str]]]] = {}
+    cells: dict[str, tuple[Cell, dict[AclOperation, set[str]]]] = {}
     for each in (one for permission in rights for one in of_each_principal(permission)):
         region = each.region
         cell = principals_cell(region.principals, as_of)
         if each.rules == (SUPER_USER,):
             cell = evolve(cell, others=(Cell("super user"),))
-        _, operations = held.setdefault(cell.text, (cell, {}))
+        _, operations = cells.setdefault(cell.text, (cell, {}))
         for operation in operations_of(region.operations):
             operations.setdefault(operation, set()).add(_limits(each))
     kind = ResourceType(question.resource.resource_type)
     shown = SUPPORTED_OPERATIONS[kind] if question.operation is None else (question.operation,)
-    ordered = sorted(held.values(), key=lambda item: (-len(item[1]), item[0].text))
+    ordered = sorted(cells.values(), key=lambda item: (-len(item[1]), item[0].text))
     yield Table(
         key="matrix",
         title="Access by operation",
@@ -573,8 +573,8 @@ def _resource_rules(console: Console, state: State, question: _Question, as_of: 
 
 def _form(parameters: Parameters) -> Form:
     kind = parameters.resource_type() or ResourceType.TOPIC
-    chosen = ResourcePattern(resource_type=kind, name=parameters.text("name") or "x")
-    intents = (ANY, *((each.value, each.value) for each in _intents(chosen)))
+    pattern = ResourcePattern(resource_type=kind, name=parameters.text("name") or "x")
+    intents = (ANY, *((each.value, each.value) for each in _intents(pattern)))
     fields = (
         choice_of_type(parameters.word("type") or "TOPIC", any_type=False),
         Field(name="name", label="Name", value=parameters.text("name"), hint="orders, or pii-*"),

@@ -483,8 +483,8 @@ class WebConsole:
         _check_shown(console, path)
         whole = self.console.states.now()
         day = current_time_ms() // _DAY_MS  # charts end today
-        asked = tuple(sorted(parameters.values.items()))
-        key = (console.own, console.editing is None, console.version, path, asked, day)
+        query = tuple(sorted(parameters.values.items()))
+        key = (console.own, console.editing is None, console.version, path, query, day)
         costs_more, is_own = is_costly(path, parameters), False
         for each in self._caches.values():
             each.follow(whole)
@@ -571,15 +571,15 @@ class WebConsole:
         try:
             parameters = Parameters.of(request.scope.get("query_string", b""))
             if is_costly(COMPLETE_PATH, parameters):
-                found = await self._pools.costly(self._viewer(request), completions, console, parameters)
+                matches = await self._pools.costly(self._viewer(request), completions, console, parameters)
             else:
-                found = await self._pools.completing(completions, console, parameters)
+                matches = await self._pools.completing(completions, console, parameters)
         except NoTurnError:
             return await self._busy(request, COMPLETE_PATH)
         except _REFUSALS as error:
             page, status = _refused(COMPLETE_PATH, error, console)
             return JSONResponse({"completions": [], "error": page.notices[0].text}, status)
-        return _json_text({"completions": found}, 200)
+        return _json_text({"completions": matches}, 200)
 
     async def _healthy(self, _request: Request) -> Response:
         return PlainTextResponse("ok\n")

@@ -67,7 +67,7 @@ def lines_html(table: Table) -> Markup:
 
 def _line(row: Row, keys: list[str], table: Table) -> str:
     cells = dict(zip(keys, row.cells, strict=True))
-    shown = "".join(f"<span{_mark(cells[key].mark)}>{_bdi(cells[key].text)}</span>" for key in table.lines)
+    spans = "".join(f"<span{_mark(cells[key].mark)}>{_bdi(cells[key].text)}</span>" for key in table.lines)
     others = "".join(
         f"<div><dt>{escape(column.title)}</dt><dd>{_cell(cells[column.key])}</dd></div>"
         for column in table.columns
@@ -75,7 +75,7 @@ def _line(row: Row, keys: list[str], table: Table) -> str:
     )
     key = escape(printable(row.key))
     begin = f'<details class="line {_look(row)}" name="{table.key}" data-key="{key}">'
-    return f"{begin}<summary>{shown}</summary><dl>{others}</dl></details>"
+    return f"{begin}<summary>{spans}</summary><dl>{others}</dl></details>"
 
 
 def chart_html(chart: Chart) -> Markup:

@@ -82,7 +82,7 @@ _ROTATION: Final = re.compile(rf"(?:[.-](?:{_NUMBER}|gz|zst|bz2|xz|zip|tar|tgz|p
 def broker_of_path(path: str) -> str | None:
     """Return the broker that a file's path or URI names: a pod, a container, or its directory and name."""
     place = unquote(urlsplit(path).path) if "://" in path or path.startswith("file:") else path
-    match = next((found for each in _OF_PATHS if (found := each.search(place)) is not None), None)
+    match = next((hit for each in _OF_PATHS if (hit := each.search(place)) is not None), None)
     if match is not None:
         return match[1]
     file = PurePosixPath(place)

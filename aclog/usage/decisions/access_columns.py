@@ -132,5 +132,5 @@ def parse_columns(columns: Sequence[Any]) -> tuple[AccessColumns, Int32s]:
 
 def _used(values: Sequence[str | None], of: NDArray[np.signedinteger]) -> tuple[list[str], Int32s]:
     """Return the values that rows have, and the number of each row's among them."""
-    seen, numbers = np.unique(of, return_inverse=True)
-    return [values[number] or "" for number in seen.tolist()], numbers.astype(np.int32)
+    distinct, numbers = np.unique(of, return_inverse=True)
+    return [values[number] or "" for number in distinct.tolist()], numbers.astype(np.int32)

@@ -573,8 +573,8 @@ def _scalar_text(value: Value) -> str:
 
 
 def _listed_text(texts: Sequence[str | None], brackets: str) -> str | None:
-    known = [text for text in texts if text is not None]
-    return f"{brackets[0]}{', '.join(known)}{brackets[1]}" if len(known) == len(texts) else None
+    stated = [text for text in texts if text is not None]
+    return f"{brackets[0]}{', '.join(stated)}{brackets[1]}" if len(stated) == len(texts) else None
 
 
 def with_sensitivity(value: Value, *causes: Value) -> Value:
