@@ -107,7 +107,7 @@ _MEANINGS: Final = {
     Answer.NEVER_MATCHED: "no access matched the ACL",
     Answer.NEVER_NEEDED: "every access would be decided the same without it",
     Answer.NEEDED: "an access would be decided differently without it",
-    Answer.NOT_JUDGED: "not in force in the whole window, or it may apply to an unreadable access",
+    Answer.NOT_JUDGED: "not in force in the whole window, or its use is unknown",
 }
 
 
@@ -192,7 +192,7 @@ DENIED_COLUMNS: Final = (
 
 
 _MAX_LINES: Final = 25
-_HEADER: Final = ("attempts", "principal", "for", "denied", "from", "first", "last", "allowed by")
+_HEADER: Final = ("attempts", "principal", "for", "denied", "from", "first", "last", "ACL to add")
 
 
 @frozen(kw_only=True)
@@ -249,11 +249,11 @@ def _cells(line: _Line, own: Sequence[Attempt], rules: Rules) -> tuple[str, ...]
         few(sorted({host for attempt in own for host in attempt.hosts})),
         time_text(min(firsts) // 1000) if firsts else "",
         time_text(max(lasts) // 1000) if lasts else "",
-        _mend(line, own, rules),
+        _remedy(line, own, rules),
     )
 
 
-def _mend(line: _Line, own: Sequence[Attempt], rules: Rules) -> str:
+def _remedy(line: _Line, own: Sequence[Attempt], rules: Rules) -> str:
     parts = []
     if line.denies:
         denies = blocking_denies(own[0], rules)

@@ -478,7 +478,7 @@ def lines(answer: Answer) -> Iterator[str]:
     if not explanation.options.host_given:
         count += len(matching_one_host(explanation))
     if count:
-        yield _line("hosts", f"{plural(count, 'rule')} for certain hosts: --host ADDRESS decides for one of them")
+        yield _line("hosts", f"{plural(count, 'rule')} for certain hosts only: pass the client's address with --host")
     if not shown.allowed:
         yield from _fix_lines(shown, answer.intent)
 

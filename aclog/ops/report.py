@@ -691,9 +691,10 @@ def _unused(question: ReportQuestion) -> ReportSection:
         premises = _table(("premise",), ((each,) for each in use.premises))
         parts.append(Part(text="What this use does not count, or assumes.", command=use.command, table=premises))
     premised = ", on the premises above" if use.premises else ""
+    removable_acls = plural(removable_count, "ACL")
     parts += [
         Part(
-            text=f"{plural(removable_count, 'ACL')} can be removed without changing any decision of the window{premised}.",
+            text=f"{removable_acls} can be removed without changing any decision of the window{premised}.",
             command=use.command,
             table=_table(("answer", "ACL"), removable, removable_count) if removable else None,
         ),

@@ -366,9 +366,13 @@ class LogUsage:
     rejects: Counter[Reason]
     unknown: Premises
     """Settings for which no ACL counts as removable."""
+    denials_only: bool = False
+    """Whether the log has denials alone: it has no use of an ALLOW."""
 
     def premises(self) -> Iterator[str]:
         """Yield what the report does not know, and what it does not count, as sentences."""
+        if self.denials_only:
+            yield _DENIALS_ONLY
         if not self.report.has_times:
             yield _NO_TIMES
         if text := holes_text(self.report):
@@ -389,6 +393,8 @@ class LogUsage:
 
     def warn(self) -> None:
         """Warn of what the report does not know, and of lines that are not accesses."""
+        if self.denials_only:
+            warn(_DENIALS_ONLY)
         warn_of_gaps(self.report)
         warn_of_rejects(self.rejects)
 
@@ -412,12 +418,18 @@ def use_of_acls(
     """
     judging = Judging.of(choice, settings)
     unknown = read_premises(choice, configs).without({SUPER_USERS_CONFIG})
-    counted, judged = log.count_window(judging, days, until)
+    counted, judged = log.count_window(judging, days, until, with_coverage=True)
     usage_report = report(
         counted.accesses, judged, counted.rows, counted.days, top=_MOST_DENIALS, unread=counted.unread
     )
+    denials_only = 0 < counted.logged_denials == counted.rows.total - counted.rows.without_time
+    if denials_only:
+        usage_report = usage_report.of_denials()
     return LogUsage(
-        report=usage_report.without_proof() if unknown else usage_report, rejects=counted.rejects, unknown=unknown
+        report=usage_report.without_proof() if unknown else usage_report,
+        rejects=counted.rejects,
+        unknown=unknown,
+        denials_only=denials_only,
     )
 
 
@@ -430,6 +442,10 @@ def unjudged_text(usage_report: UsageReport) -> str:
     return f"{plural(unjudged, 'ACL')} that may apply to them {'is' if unjudged == 1 else 'are'} {Answer.NOT_JUDGED}"
 
 
+_DENIALS_ONLY = (
+    "all accesses of the log are denials, as Kafka logs at INFO: no ALLOW is judged, and no ACL counts as removable; "
+    "at DEBUG kafka.authorizer.logger also logs what it allows"
+)
 _NO_TIMES = "the source has no history: all of its ACLs are assumed to be in force in the whole window"
 
 

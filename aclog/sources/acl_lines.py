@@ -149,7 +149,11 @@ def parse_acls(
             rule = parse_acl(line)
             check(rule.acl)
         except ConfigError as error:
-            what = "a line of Kafka's authorizer log, which --accesses reads" if _is_access(line) else str(error)
+            what = (
+                "a line of kafka-authorizer.log, not an ACL: pass it with --accesses"
+                if _is_access(line)
+                else str(error)
+            )
             raise ConfigError(f"{name}: line {number}: {what}") from error
         yield number, rule
 

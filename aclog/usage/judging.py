@@ -145,12 +145,26 @@ class UsageReport:
 
         A resource may be open to everyone without its last ACL, so no ACL is removable, and a DENY may be needed.
         """
-        rules = self.rules
-        columns = (rules.column(name).to_pylist() for name in ("permissionType", "answer"))
+        columns = (self.rules.column(name).to_pylist() for name in ("permissionType", "answer"))
         answers = [
             Answer.NOT_JUDGED.value if (permission, answer) == ("DENY", Answer.NEVER_NEEDED) else answer
             for permission, answer in zip(*columns, strict=True)
         ]
+        return self._with(answers)
+
+    def of_denials(self) -> "UsageReport":
+        """Return the report of a log with denials alone, as Kafka writes at INFO: it has no use of an ALLOW."""
+        columns = (self.rules.column(name).to_pylist() for name in ("permissionType", "answer"))
+        unknown = (Answer.NEVER_MATCHED, Answer.NEVER_NEEDED)
+        answers = [
+            Answer.NOT_JUDGED.value if permission == "ALLOW" and answer in unknown else answer
+            for permission, answer in zip(*columns, strict=True)
+        ]
+        return self._with(answers)
+
+    def _with(self, answers: list[str]) -> "UsageReport":
+        """Return the report with other answers, by which no ACL is removable."""
+        rules = self.rules
         for name, values in (("answer", pa.array(answers, pa.string())), ("removable", pa.array([False] * len(rules)))):
             rules = rules.set_column(rules.schema.get_field_index(name), name, values)
         return evolve(self, rules=rules)

@@ -103,7 +103,7 @@ def test_what_is_said_for_people(tmp_path, acls):
         "2     2          NEVER_MATCHED  no access matched the ACL",
         "2     1          NEVER_NEEDED   every access would be decided the same without it",
         "0     0          NEEDED         an access would be decided differently without it",
-        "0     0          NOT_JUDGED     not in force in the whole window, or it may apply to an unreadable access",
+        "0     0          NOT_JUDGED     not in force in the whole window, or its use is unknown",
         "",
     ]
     assert "3 ACLs can be removed together if the log is complete (2 of 3 days have no accesses):" in result.lines
@@ -167,3 +167,21 @@ def test_simulate_needs_no_times(tmp_path, acls):
     log, closed = written(tmp_path / "log", [NO_TIME]), written(tmp_path / "closed", [])
     (row,) = flips("--accesses", log, "--acls", acls, "--to-acls", closed)
     assert (row["firstAt"], row["lastAt"], row["count"]) == (None, None, 1)
+
+
+def test_a_log_of_denials_alone_has_no_use_of_an_allow(tmp_path, acls):
+    denial = audit_text(name="orders") + "\n"
+    (tmp_path / "log").write_text(denial)
+    found = aclog("usage", "--accesses", tmp_path / "log", "--acls", acls, "--format", "jsonl").ok()
+    rows = [json.loads(line) for line in found.lines]
+    assert {(row["answer"], row["removable"]) for row in rows if row["permissionType"] == "ALLOW"} <= {
+        ("NOT_JUDGED", False),
+        ("NEEDED", False),
+    }
+    assert "no ALLOW is judged, and no ACL counts as removable" in found.err
+    (tmp_path / "log").write_text(denial + denial.replace("is Denied", "is Allowed"))
+    rows = [
+        json.loads(line)
+        for line in aclog("usage", "--accesses", tmp_path / "log", "--acls", acls, "--format", "jsonl").ok().lines
+    ]
+    assert any(row["removable"] for row in rows)

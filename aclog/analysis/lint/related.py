@@ -208,7 +208,7 @@ class DeadDeny(_Ineffective):
         other = table.derived(Responsible.of).covering(rule, allows=False)
         if other is not None:
             return f"nothing more is denied: {brief(other)} denies it as well"
-        return f"no rule allows {verb(rule)} on {what(rule)} for {who(rule)}: the DENY changes no decision"
+        return f"every request is decided the same without it: {verb(rule)} on {what(rule)} for {who(rule)}"
 
     def not_judged(self, table: RuleTable) -> str | None:
         """Return the number of DENY rules without a verdict; None if all have one."""
