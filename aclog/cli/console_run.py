@@ -171,10 +171,10 @@ class Finding:
         if flags.index is not None:
             brokers = [word for broker in flags.ignore_broker for word in ("--ignore-broker", broker)]
             window = ("--days", str(flags.days), "--gap", flags.gap)
-            commands[Kind.UNUSED] = ("accesses", "unused", "--index", str(flags.index), *window, *brokers, *accesses)
+            commands[Kind.UNUSED] = ("accesses unused", "--index", str(flags.index), *window, *brokers, *accesses)
         elif accesses:
             commands[Kind.UNUSED] = (
-                "accesses", "usage", *accesses, "--days", str(flags.days), "--format", "table",
+                "accesses usage", *accesses, "--days", str(flags.days), "--format", "table",
             )  # fmt: skip
         if flags.want is not None:
             others = [word for path in flags.other_journals for word in ("--other-journal", str(path))]

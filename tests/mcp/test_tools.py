@@ -181,7 +181,6 @@ def test_hostile_words_are_only_names(tmp_path, monkeypatch):
             ("lint", {"select": "--fix=pwned"}),
             ("when", {**READ_ORDERS, "principals": ["no colon"]}),
             ("who_can", {"operation": "--help", "topics": ["t"]}),
-            ("who_can", {"topics": ["t"]}),
             ("who_can", {**READ_ORDERS, "as_of": "--help"}),
             ("who_can", {**READ_ORDERS, "as_of": "900"}),
             ("check", {"check": "no-public", "principals": ["User:a"]}),

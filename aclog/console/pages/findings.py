@@ -163,7 +163,7 @@ def _command(console: Console, lookout: Lookout, criteria: _Criteria, *, is_new:
     words = lookout.commands.get(criteria.kinds[0]) if len(criteria.kinds) == 1 else None
     if words is None or is_new or criteria.narrows:
         return None
-    decides = words[0] in ("lint", "test") or words[:2] == ("accesses", "usage")
+    decides = words[0] in ("lint", "test", "accesses usage")
     return console.command.of(*words, settings=decides)
 
 
