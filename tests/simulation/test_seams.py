@@ -26,7 +26,6 @@ _TYPES = {"socket"}
 
 EXCEPTIONS = {
     "metalog/machine.py": "the seam itself",
-    "metalog/native.py": "reads the environment once, when it is imported",
     "metalog/filelog/locks.py": "holder_of asks who holds a lock, for a command's message; no node calls it",
     "metalog/topiclog/client.py": "librdkafka has threads, sockets and clocks of its own, below this package",
     "metalog/topiclog/copies.py": "as client.py",
@@ -41,7 +40,6 @@ EXCEPTIONS = {
     "snapshots/log_image.py": "a cache of commands, for logs that are not a node's",
     "snapshots/image_file.py": "image files are mapped, and made by a process, above 4 MiB",
     "server/controller/snapshot_generator.py": "as image_file.py",
-    "server/network/admission.py": "raises the limit of open files, when a process starts",
     "server/telemetry.py": "counters: their lock is never held across a call that blocks",
     "server/usage_index.py": "the index of last use: not simulated yet",
 }
