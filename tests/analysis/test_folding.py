@@ -160,7 +160,7 @@ def test_a_deny_for_everyone_is_one_row(many: AclsImage) -> None:
 @pytest.mark.parametrize(
     ("changed", "who", "what"),
     [
-        (Settings(allow_everyone=True), "everyone", "ALL on every TOPIC but team-0.topic-0"),
+        (Settings(allow_everyone=True), "everyone", "ALL on every TOPIC except team-0.topic-0"),
         (Settings(super_users=frozenset({"User:app-7", "User:new"})), "User:app-7, User:new", "ALL on everything"),
         (Settings(super_users=frozenset({"User:new"})), "User:new", "ALL on everything"),
     ],

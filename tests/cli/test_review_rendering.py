@@ -217,7 +217,9 @@ def test_an_interrupt_ends_the_command_and_removes_the_copy(repository: Reposito
     command = f"{_program(repository, _HANGS.replace('END', 'time.sleep(600)'))} '{marker}'"
     environment = {**os.environ, "TMPDIR": str(repository.path.parent / "tmp")}
     arguments = [sys.executable, "-m", "aclog", "review", "--base", "main", "--render", command]
+    inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup's is to be ignored, and children inherit that
     with subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE) as process:
+        signal.signal(signal.SIGHUP, inherited)
         while not marker.exists():
             assert process.poll() is None
             time.sleep(0.05)

@@ -308,9 +308,14 @@ def _rules_of_roots(
     for directory, problem in errors.items():
         if not has_rules:
             raise problem
-        place = FileOrigin(file=context.tree.display(directory), line=1)
-        why = f"a root module has an error: {problem}"
-        context.not_read(UnreadKind.BROKEN, place, why, name="root-module")
+        at = _AT_A_LINE.fullmatch(str(problem))
+        file, line = (context.tree.display(directory), 1) if at is None else (at["file"], int(at["line"]))
+        why = f"a root module has an error: {problem if at is None else at['what']}"
+        context.not_read(UnreadKind.BROKEN, FileOrigin(file=file, line=line), why, name="root-module")
+
+
+_AT_A_LINE = re.compile(r"(?P<file>.+?):(?P<line>[0-9]+): (?P<what>.+)", re.DOTALL)
+"""An error about a line of a file (SourceFile.error)."""
 
 
 _TOPICS: Mapping[str, str] = MappingProxyType(

@@ -13,6 +13,7 @@ from attrs import define, field
 from aclog.authorizer.acl import AclBindingFilter
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.control_records import LeaderChange, decode_control_batch
+from aclog.protocol.error_codes import NOT_CONTROLLER
 from aclog.protocol.headers import OutcomeUnknownError, RequestError
 from aclog.server.loops import committed
 from aclog.snapshots.applier import Applier
@@ -214,13 +215,17 @@ async def _agree(topic, nodes, history) -> None:
         return nodes[2].active
 
     await until(leads)
-    try:
-        await committed(nodes[2].serving.controller.create_acls(CONTEXT, [acl("the end")]))
-    except OutcomeUnknownError:  # it had been fenced before, and learns of that only when it writes
-        await until(lambda: not nodes[2].active)
-        topic.elect(2)
+    while True:
+        try:
+            await committed(nodes[2].serving.controller.create_acls(CONTEXT, [acl("the end")]))
+            break
+        except OutcomeUnknownError:  # it had been fenced before, and learns of that only when it writes
+            await until(lambda: not nodes[2].active)
+            topic.elect(2)
+        except RequestError as error:  # it resigned meanwhile
+            if error.code != NOT_CONTROLLER:
+                raise
         await until(leads)
-        await committed(nodes[2].serving.controller.create_acls(CONTEXT, [acl("the end")]))
     end = topic.store.high_watermark()
     await until(lambda: all(node.publisher.current.end_offset == end for node in nodes.values()))
     history.now()

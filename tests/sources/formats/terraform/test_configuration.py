@@ -345,7 +345,7 @@ def test_a_root_module_with_an_error_is_unread_beside_others(tmp_path: Path) -> 
     found = read_rules(write_files(tmp_path, {"a/main.tf": acl(), "b/main.tf": wrong, "c/main.tf": "locals {}\n"}))
     assert len(found.rules) == 1
     [unread] = found.unread
-    assert (unread.label, Path(unread.file).name) == ("broken:root-module", "b")
+    assert (unread.label, Path(unread.file).name) == ("broken:root-module", "main.tf")
     assert "a root module has an error: " in unread.reason
     assert "Raed" in unread.reason
     assert "Raed" in refused(tmp_path, strict=True)
