@@ -336,7 +336,7 @@ def test_a_file_to_which_what_is_wanted_leads_is_looked_at_again(
         clock[0] += 1
         lookout_of(console).round()
         assert len(items(console, Kind.DRIFT)) == 2
-        (elsewhere / "more.jsonl").write_text("{}")
+        lines(elsewhere / "more.jsonl", {"principal": "User:z"})
         clock[0] += 5
         lookout_of(console).round()
         assert "key resourceType is missing" in str(kept(console, Kind.DRIFT).error)

@@ -65,9 +65,7 @@ def _is_of_others(file: SourceFile) -> bool:
         value = json.loads(first)
     except (ValueError, RecursionError):
         return False
-    if not isinstance(value, dict) or not value or value.keys() & _KEYS:
-        return False
-    return not any(key in file.content for key in _MARKS)
+    return isinstance(value, dict) and not value.keys() & _KEYS and not any(key in file.content for key in _MARKS)
 
 
 _KEYS = frozenset({"resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType"})
