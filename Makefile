@@ -114,7 +114,7 @@ build/browser/.ready: $(VENV)/.installed tests/support/web/chromium.py tests/sup
 SERVERS := build/jvm/.ready build/shells/.ready build/browser/.ready
 
 .PHONY: check
-check: venv  ## lint, types, arrows, and the tests that start no server and no JVM: 2.5 minutes on 2 cores
+check: venv  ## lint, types, arrows, and the tests that start no server and no JVM: 2 minutes on 2 cores
 	@$(MAKE) --no-print-directory -j2 lint check-tests
 
 .PHONY: test
