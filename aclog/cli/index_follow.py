@@ -20,6 +20,7 @@ from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import emit, note, notices_to, time_text
 from aclog.usage.accesses.access_log import check_no_tables, files_of, listed
 from aclog.usage.accesses.followed import FollowedLog
+from aclog.usage.accesses.lines import FileChangedError
 from aclog.usage.accesses.table_formats import tables_among
 from aclog.usage.window import UnreadAccesses
 
@@ -139,7 +140,7 @@ class IndexFollower:
         """Look every `interval` seconds, until SIGINT or SIGTERM, after which the batch at work is still added.
 
         Raises:
-            MetadataError, OSError: the first look fails.
+            MetadataError, OSError: the first look fails, except by a file that was rotated meanwhile.
 
         """
         with on_signals(self.stop.set):
@@ -163,7 +164,7 @@ class IndexFollower:
         except NothingTakenError as error:
             trouble = f"waiting: {error}"
         except (MetadataError, OSError) as error:
-            if is_first:
+            if is_first and not isinstance(error, FileChangedError):  # a log may rotate at any moment
                 raise
             trouble = f"failed, and will be repeated: {error}"
         self._accesses += added

@@ -37,6 +37,10 @@ _LINE: Final = 1 << 24
 """The longest line: a file of another kind may have no line end."""
 
 
+class FileChangedError(ConfigError):
+    """A file was truncated or replaced while it was read, as logs are that rotate."""
+
+
 @frozen(kw_only=True)
 class PinnedFile:
     """A file as of its listing: the name may refer to another file, or to less, later."""
@@ -59,7 +63,7 @@ class PinnedFile:
         """Open the file.
 
         Raises:
-            ConfigError: the file was replaced or truncated.
+            FileChangedError: the file was replaced or truncated.
             OSError: it was removed.
 
         """
@@ -68,7 +72,7 @@ class PinnedFile:
         if (status.st_dev, status.st_ino) != (self.device, self.inode) or status.st_size < self.size:
             file.close()
             what = "truncated" if status.st_ino == self.inode else "replaced by another file"
-            raise ConfigError(
+            raise FileChangedError(
                 f"{self.path}: {what} while it was being read: run again, or on a copy if logs are rotated often"
             )
         return file
