@@ -6,6 +6,7 @@ Kafka's line for a decision, its level, the hooks that receive decisions, and a 
 import re
 from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum, StrEnum
+from functools import cache, cached_property
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from attrs import frozen
@@ -38,7 +39,7 @@ class Decision:
         """Return whether the action is allowed."""
         return self.result is AuthorizationResult.ALLOWED
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The reason as in Kafka's audit line."""
         return self.basis.value if self.rule is None else f"{self.basis.value}(acl={self.rule.acl})"
@@ -551,6 +552,7 @@ def audit_line(context: RequestContext, action: Action, decision: Decision) -> s
     )
 
 
+@cache
 def _type_name(code: int) -> str:
     """Return TRANSACTIONAL_ID as TransactionalId (SecurityUtils.resourceTypeName)."""
     return "".join(word.capitalize() for word in code_name(ResourceType, code).split("_"))

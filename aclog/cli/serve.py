@@ -3,29 +3,13 @@
 import asyncio
 import gc
 import logging
-import time
-from collections.abc import Callable
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from attrs import field, frozen
 from click.exceptions import Exit
 
-from aclog.authorizer.audit import (
-    ALLOWED_LOGGED,
-    AUDIT_LOGGER,
-    DEBUG,
-    DENIED_LOGGED,
-    EVERY_OUTCOME,
-    INFO,
-    TRACE,
-    Decision,
-    audit_event,
-    audit_level,
-    audit_line,
-)
-from aclog.authorizer.interface import Action, RequestContext
 from aclog.cli.options import Argument, Group, Option
 from aclog.cli.signals import pause, stop_on_signals, unless
 from aclog.client.requests import cluster_id_of
@@ -33,11 +17,13 @@ from aclog.config.node_config import NodeConfig
 from aclog.config.server_properties import load_config
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog.meta_properties import MetaProperties, read_meta_properties
+from aclog.server.audit_log import AuditLog, JsonLines, KafkaLines
 from aclog.server.controller.shared import check_installed
 from aclog.server.loops import loop_for
 from aclog.server.node import Node, check_certificates
 from aclog.server.node_log import configure_logging
 from aclog.server.storage import ensure_formatted, require_formatted
+from aclog.server.telemetry import Metrics
 from aclog.terminal.output import say
 
 # The `aclog serve` command.
@@ -110,52 +96,6 @@ def serve(
     )
 
 
-# Audit lines in Python's logging: the logger `kafka.authorizer.logger`, with Kafka's levels.
-
-
-_NOWHERE = "(audit log)"
-"""The file of the log record."""
-
-
-@frozen(kw_only=True)
-class AuditLog:
-    """An audit hook (StandardAuthorizer.set_audit) that logs Kafka's audit line.
-
-    Structured handlers find the event in the log record's attribute `audit_event`. Decisions whose level is disabled
-    are not wanted, and their ACLs not looked for.
-    """
-
-    clock: Callable[[], float] = time.time
-    """Seconds since 1970."""
-    _logger: logging.Logger = field(factory=lambda: logging.getLogger(AUDIT_LOGGER), init=False)
-
-    def __attrs_post_init__(self) -> None:
-        logging.addLevelName(TRACE, "TRACE")
-
-    @property
-    def wanted(self) -> int:
-        """The outcomes whose level is enabled at this moment, or some more (SelectiveHook)."""
-        # Read at each decision, since any code may change the level, or that of a parent if it has none of its own.
-        # logging.disable() is left to the hook's call: a check here would take as long again.
-        logger = self._logger
-        level = logger.level or logger.getEffectiveLevel()
-        if level > INFO:
-            return 0
-        if level > DEBUG:
-            return DENIED_LOGGED
-        return EVERY_OUTCOME if level <= TRACE else DENIED_LOGGED | ALLOWED_LOGGED
-
-    def __call__(self, context: RequestContext, action: Action, decision: Decision) -> None:
-        """Log one decision. Raises InvalidRequestError: a request type unknown to Kafka."""
-        level, logger = audit_level(action, decision.result), self._logger
-        if logger.isEnabledFor(level):
-            event = {"audit_event": audit_event(context, action, decision, timestamp=int(self.clock() * 1000))}
-            # Not Logger.log, which looks for the line of code that logs: that takes as long as to write it, and adds
-            # nothing. The audit line is an argument: a % in a name must not be taken for a placeholder.
-            line = (audit_line(context, action, decision),)
-            logger.handle(logger.makeRecord(logger.name, level, _NOWHERE, 0, "%s", line, None, extra=event))
-
-
 # A node in this process, from its configuration to its shutdown.
 
 
@@ -179,29 +119,32 @@ def run_node(
     check_certificates(config)
     if config.topic is not None:
         check_installed()
-    configure_logging(node_id=config.node_id, json=json, level=level, audit_level=audit_level)
+    configure_logging(node_id=config.node_id, json=json, level=level)
     for note in config.notes:
         _log.warning("%s", note)
     gc.collect()
     gc.freeze()  # imported modules stay for good: the collector need not scan them
     kind = loop_for(config)
     _log.info("event loop: %s", kind.name)
+    metrics = Metrics()
+    lines = JsonLines(config.node_id) if json else KafkaLines()
+    audit = AuditLog(sys.stderr, audit_level, format=lines.line, registry=metrics.registry)
     try:
-        with asyncio.Runner(loop_factory=kind.factory) as runner:
-            runner.run(_run(config, format_if_empty=format_if_empty))
+        with audit, asyncio.Runner(loop_factory=kind.factory) as runner:
+            runner.run(_run(config, audit, metrics, format_if_empty=format_if_empty))
     except MetadataError as error:
         _log.critical("stopped: %s", error)
         raise Exit(FAILED) from None
 
 
-async def _run(config: NodeConfig, *, format_if_empty: bool) -> None:
+async def _run(config: NodeConfig, audit: AuditLog, metrics: Metrics, *, format_if_empty: bool) -> None:
     stop = stop_on_signals()
     if format_if_empty and read_meta_properties(config.metadata_log_dir) is None:
         meta = await _format(config, stop)
     else:
         meta = require_formatted(config)
     if meta is not None:
-        await Node(config=config, meta=meta, audit=AuditLog()).run(stop)
+        await Node(config=config, meta=meta, audit=audit, metrics=metrics).run(stop)
 
 
 async def _format(config: NodeConfig, stop: asyncio.Event) -> MetaProperties | None:

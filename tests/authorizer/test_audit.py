@@ -2,7 +2,6 @@
 
 import io
 import json
-import logging
 import re
 from pathlib import Path
 from uuid import UUID
@@ -22,7 +21,6 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import (
     API_NAMES,
-    AUDIT_LOGGER,
     DEBUG,
     INFO,
     TRACE,
@@ -35,7 +33,6 @@ from aclog.authorizer.audit import (
 )
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.cli.serve import AuditLog
 from tests.support.models import golden
 from tests.support.models.reference import ReferenceAuthorizer
 
@@ -256,46 +253,3 @@ def test_an_earlier_reader_reads_events_of_this_writer():
 def test_every_field_of_the_schema_is_explained():
     fields = SCHEMA["fields"] + next(f for f in SCHEMA["fields"] if f["name"] == "rule")["type"][1]["fields"]
     assert all(field["doc"] for field in fields)
-
-
-class Kept(logging.Handler):
-    def __init__(self):
-        super().__init__(level=TRACE)
-        self.records = []
-
-    def emit(self, record):
-        self.records.append(record)
-
-
-@pytest.fixture
-def kept():
-    logger, handler = logging.getLogger(AUDIT_LOGGER), Kept()
-    before = logger.level
-    logger.addHandler(handler)
-    yield handler
-    logger.removeHandler(handler)
-    logger.setLevel(before)
-
-
-@pytest.mark.parametrize(("level", "lines"), [(INFO, 1), (DEBUG, 2), (TRACE, 3)])
-def test_the_sink_follows_the_loggers_level(kept, level, lines):
-    logging.getLogger(AUDIT_LOGGER).setLevel(level)
-    log = AuditLog(clock=lambda: 12.5)
-    quiet = Action(operation=AclOperation.READ, resource_pattern=ACTION.resource_pattern, log_if_denied=False)
-    allowed = Decision(result=AuthorizationResult.ALLOWED, basis=Basis.SUPER_USER)
-    log(CONTEXT, ACTION, DENIED)
-    log(CONTEXT, ACTION, allowed)
-    log(CONTEXT, quiet, DEFAULT)
-    assert [record.levelname for record in kept.records] == ["INFO", "DEBUG", "TRACE"][:lines]
-    assert kept.records[0].getMessage() == audit_line(CONTEXT, ACTION, DENIED)
-    assert kept.records[0].audit_event == audit_event(CONTEXT, ACTION, DENIED, timestamp=12_500)
-
-
-def test_the_sink_takes_an_unknown_request_only_when_nothing_is_logged(kept):
-    context = RequestContext(principal="User:a", host="10.0.0.1", request_type=999)
-    logging.getLogger(AUDIT_LOGGER).setLevel(logging.WARNING)
-    AuditLog()(context, ACTION, DENIED)
-    logging.getLogger(AUDIT_LOGGER).setLevel(INFO)
-    with pytest.raises(InvalidRequestError):
-        AuditLog()(context, ACTION, DENIED)
-    assert not kept.records

@@ -1,6 +1,7 @@
 """What an audit hook is told: what it wants, of the image of the call, with the ACL that Kafka names."""
 
-import logging
+import io
+from logging import WARNING
 
 import pytest
 from attrs import define, evolve, field
@@ -10,7 +11,6 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import (
     ALLOWED_LOGGED,
     ALLOWED_UNLOGGED,
-    AUDIT_LOGGER,
     DEBUG,
     DENIED_LOGGED,
     DENIED_UNLOGGED,
@@ -18,11 +18,12 @@ from aclog.authorizer.audit import (
     INFO,
     TRACE,
     Basis,
+    audit_level,
     outcome_of,
 )
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
-from aclog.cli.serve import AuditLog
+from aclog.server.audit_log import AuditLog
 from tests.support.builders.acls import record_of
 from tests.support.builders.images import with_ids
 from tests.support.models import golden
@@ -136,74 +137,36 @@ def test_a_decision_and_its_rule_are_of_one_image():
     assert [decision.rule.acl.resource_name for _, decision in told] == ["orders", "paid"]
 
 
-@pytest.fixture
-def logger():
-    found, parent = logging.getLogger(AUDIT_LOGGER), logging.getLogger("kafka.authorizer")
-    before = found.level, parent.level, found.propagate
-    yield found
-    found.setLevel(before[0])
-    parent.setLevel(before[1])
-    found.propagate = before[2]
-
-
-@pytest.mark.parametrize("inherited", [False, True])
-def test_the_audit_log_wants_what_its_level_asks_for(logger, inherited):
-    log = AuditLog()
-    changed = logging.getLogger("kafka.authorizer") if inherited else logger
-    if inherited:
-        logger.setLevel(logging.NOTSET)
-    for level, wanted in (
-        (logging.ERROR, 0),
-        (logging.WARNING, 0),
-        (INFO, DENIED_LOGGED),
-        (DEBUG, DENIED_LOGGED | ALLOWED_LOGGED),
-        (TRACE, EVERY_OUTCOME),
-        (logging.CRITICAL, 0),
-        (1, EVERY_OUTCOME),
-        (7, DENIED_LOGGED | ALLOWED_LOGGED),
-        (15, DENIED_LOGGED),
-    ):
-        changed.setLevel(level)
-        assert log.wanted == wanted
-
-
-class Lines(logging.Handler):
-    """Keeps the text of each record."""
-
-    def __init__(self):
-        super().__init__(level=TRACE)
-        self.lines = []
-
-    def emit(self, record):
-        self.lines.append((record.levelno, record.getMessage()))
-
-
 @pytest.mark.parametrize("number", golden.NUMBERS[::6])
-def test_the_lines_are_those_of_a_hook_that_is_told_everything(number, logger):
+def test_the_lines_are_those_of_a_hook_that_is_told_everything(number):
     """With and without memory, each request twice, on the golden sets: level and text of every line."""
     estate = golden.load(number)
     image = AclsImage.from_acls(with_ids(estate.acls))
-    kept = Lines()
-    logger.addHandler(kept)
-    logger.propagate = False
     properties = {"super.users": estate.super_users, "allow.everyone.if.no.acl.found": estate.allow_everyone}
-    try:
-        for level in (logging.WARNING, INFO, DEBUG, TRACE):
-            logger.setLevel(level)
-            found = []
-            for cache, hook in ((True, AuditLog()), (False, lambda *told: AuditLog()(*told))):  # noqa: PLW0108
-                authorizer = StandardAuthorizer(cache=cache, audit=hook)
+    for level, lowest in (("WARNING", WARNING), ("INFO", INFO), ("DEBUG", DEBUG), ("TRACE", TRACE)):
+        texts = []
+        for cache in (True, False):
+            out = io.StringIO()
+            with AuditLog(out, level, clock=lambda: 0.0) as log:
+                authorizer = StandardAuthorizer(cache=cache, audit=log if cache else at_level(log, lowest))
                 authorizer.configure({key: value for key, value in properties.items() if value is not None})
                 authorizer.load(image)
                 authorizer.complete_initial_load()
-                kept.lines = []
                 for position, request in enumerate(estate.requests[:200] * 2):
                     ask(authorizer, request, position)
-                found.append(kept.lines)
-            assert found[0] == found[1]
-            assert bool(found[0]) is (level < logging.WARNING)
-    finally:
-        logger.removeHandler(kept)
+            texts.append(out.getvalue())
+        assert texts[0] == texts[1]
+        assert bool(texts[0]) is (lowest < WARNING)
+
+
+def at_level(log: AuditLog, lowest: int):
+    """Return a hook that receives every decision, and logs those of the levels from this one on."""
+
+    def hook(context, asked, decision):
+        if audit_level(asked, decision.result) >= lowest:
+            log(context, asked, decision)
+
+    return hook
 
 
 def ask(authorizer: StandardAuthorizer, request: golden.GoldenRequest, position: int) -> None:

@@ -7,18 +7,13 @@ import re
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
-from aclog.authorizer.audit import AUDIT_LOGGER
-from aclog.authorizer.interface import Action, RequestContext
-from aclog.authorizer.standard import StandardAuthorizer
-from aclog.cli.serve import AuditLog
 from aclog.server import node_log as logs
 from aclog.server.node_log import configure_logging
 
 
 @pytest.fixture(autouse=True)
 def restored():
-    loggers = [logging.getLogger(), logging.getLogger(AUDIT_LOGGER)]
+    loggers = [logging.getLogger()]
     before = [(logger, logger.level, logger.handlers[:], logger.propagate) for logger in loggers]
     yield
     logging.captureWarnings(capture=False)
@@ -32,16 +27,6 @@ def configured(**settings):
     out = io.StringIO()
     configure_logging(node_id=7, stream=out, **settings)
     return out
-
-
-def denied(name="orders"):
-    authorizer = StandardAuthorizer()
-    authorizer.set_audit(AuditLog(clock=lambda: 1_700_000_000.0))
-    authorizer.complete_initial_load()
-    action = Action(
-        operation=AclOperation.READ, resource_pattern=ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
-    )
-    authorizer.authorize(RequestContext(principal="User:alice", host="10.0.0.1"), [action])
 
 
 def test_a_line_for_people():
@@ -111,37 +96,13 @@ def test_configuring_twice_logs_once():
     configured()
     out = configured()
     logging.getLogger("aclog.server").info("once")
-    denied()
-    assert len(out.getvalue().splitlines()) == 2
-
-
-def test_audit_in_kafkas_text():
-    out = configured()
-    denied()
-    assert re.fullmatch(
-        r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] INFO Principal = User:alice is Denied operation = READ "
-        r"from host = 10\.0\.0\.1 on resource = Topic:LITERAL:orders for request = Fetch "
-        r"with resourceRefCount = 1 based on rule DefaultDeny \(kafka\.authorizer\.logger\)\n",
-        out.getvalue(),
-    )
-
-
-def test_audit_as_data():
-    out = configured(json=True)
-    denied()
-    row = json.loads(out.getvalue())
-    assert row["logger"] == AUDIT_LOGGER
-    assert row["event"].startswith("Principal = User:alice is Denied")
-    assert row["audit"]["resourceName"] == "orders"
-    assert row["audit"]["result"] == "DENIED"
-    assert row["node_id"] == 7
+    assert len(out.getvalue().splitlines()) == 1
 
 
 def test_log_lines_cannot_be_forged():
     out = configured()
-    denied("orders\n[2026-01-01 00:00:00,000] INFO Principal = User:root is Allowed")
     logging.getLogger("aclog.server").info("hello %s", "a\nb\x1b[31m", extra={"client": "c\nd"})
-    assert len(out.getvalue().splitlines()) == 2
+    assert len(out.getvalue().splitlines()) == 1
     assert "\x1b[31m" not in out.getvalue()
 
 
@@ -170,10 +131,3 @@ def test_a_flood_is_thinned_and_counted(monkeypatch):
     now[0] += 1
     logger.info("connection closed: %s", "again")
     assert "left_out=480" in out.getvalue().splitlines()[-1]
-
-
-def test_audit_lines_are_never_thinned():
-    out = configured()
-    for _ in range(100):
-        denied()
-    assert len(out.getvalue().splitlines()) == 100

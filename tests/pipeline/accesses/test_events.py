@@ -19,13 +19,13 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.audit import AUDIT_LOGGER, TRACE, audit_event, audit_level, audit_line
+from aclog.authorizer.audit import TRACE, audit_event, audit_level, audit_line
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.cli.serve import AuditLog
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import ingest, write
 from aclog.pipeline.accesses.kafka_log import ACCESS_COLUMNS, event_schema
+from aclog.server.audit_log import AuditLog, JsonLines
 from aclog.server.node_log import configure_logging
 
 ACLS = [
@@ -139,7 +139,7 @@ def test_a_file_that_is_not_avro_is_named_in_the_error(spark, tmp_path):
 
 @pytest.fixture
 def restored():
-    loggers = [logging.getLogger(), logging.getLogger(AUDIT_LOGGER)]
+    loggers = [logging.getLogger()]
     before = [(logger, logger.level, logger.handlers[:], logger.propagate) for logger in loggers]
     yield
     logging.captureWarnings(capture=False)
@@ -152,12 +152,14 @@ def restored():
 @pytest.mark.usefixtures("restored")
 def test_events_in_the_json_log_of_a_node(spark, tmp_path):
     out, ours = io.StringIO(), authorizer()
-    configure_logging(node_id=1, json=True, audit_level="TRACE", stream=out)
-    times = iter(range(len(ASKED)))
-    ours.set_audit(AuditLog(clock=lambda: (1_795_255_200_123 + next(times) + 0.5) / 1000))
+    configure_logging(node_id=1, json=True, stream=out)
     logging.getLogger("aclog.server.network").warning("slow")
-    for context, action in asked():
-        ours.authorize(context, [action])
+    times = iter(range(len(ASKED)))
+    clock = lambda: (1_795_255_200_123 + next(times) + 0.5) / 1000  # noqa: E731
+    with AuditLog(out, "TRACE", format=JsonLines(1).line, clock=clock) as log:
+        ours.set_audit(log)
+        for context, action in asked():
+            ours.authorize(context, [action])
     path = tmp_path / "node.log"
     path.write_text(out.getvalue() + "Traceback:\n\n")
     counts = write(ingest(spark, path, "events-jsonl"), tmp_path / "out")
