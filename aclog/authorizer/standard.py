@@ -268,14 +268,11 @@ class View:
             is_ready,
         )
 
-    def result(self, context: RequestContext, action: Action, *, ready: bool) -> AuthorizationResult:
-        """Return the result of one action, from the image and not from memory. Raises as StandardAuthorizer.authorize.
-
-        `ready`: whether principals other than super users can be authorized.
-        """
+    def result(self, context: RequestContext, action: Action) -> AuthorizationResult:
+        """Return the result of one action, from the image and not from memory. Raises as `authorize`."""
         if context.principal in self.super_users:
             return AuthorizationResult.ALLOWED
-        if not ready:
+        if not self.is_ready:
             raise not_ready()
         pattern = action.resource_pattern
         check_literal(pattern)
@@ -456,14 +453,15 @@ class StandardAuthorizer(Authorizer):
     _observer: AccessObserver | None = None
     _super_users: frozenset[str] = frozenset()
     _allow_everyone: bool = False
-    _ready: bool = False
     _swapping: threading.Lock = field(factory=threading.Lock, init=False)
     """Held while a new view is made from the current one, so that concurrent changes are not lost. Readers need no
     lock."""
-    _view: View = field(init=False, default=Factory(lambda self: self._new_view(AclsImage.empty()), takes_self=True))
+    _view: View = field(
+        init=False, default=Factory(lambda self: self._new_view(AclsImage.empty(), is_ready=False), takes_self=True)
+    )
 
     def __repr__(self) -> str:
-        return f"StandardAuthorizer(acls={self.acl_count()}, ready={self._ready})"
+        return f"StandardAuthorizer(acls={self.acl_count()}, ready={self.ready})"
 
     def configure(self, properties: Mapping[str, str]) -> None:
         """Set `super.users`, `allow.everyone.if.no.acl.found` and, if given, `aclog.cidr.enabled`.
@@ -479,7 +477,7 @@ class StandardAuthorizer(Authorizer):
         cidr = parse_cidr_enabled(properties[CIDR_CONFIG]) if CIDR_CONFIG in properties else self.cidr
         with self._swapping:
             self._super_users, self._allow_everyone, self.cidr = super_users, allow_everyone, cidr
-            self._view = self._new_view(self._view.image)
+            self._view = self._next_view(self._view.image)
 
     def set_acl_mutator(self, mutator: AclMutator) -> None:
         """Set the mutator for create_acls and delete_acls (ClusterMetadataAuthorizer.setAclMutator)."""
@@ -489,18 +487,18 @@ class StandardAuthorizer(Authorizer):
         """Set the hook that is called with every decision, or those that it wants (SelectiveHook); None for none."""
         with self._swapping:
             self._audit = None if audit is None else selective(audit)
-            self._view = self._new_view(self._view.image)
+            self._view = self._next_view(self._view.image)
 
     def set_observer(self, observer: AccessObserver | None) -> None:
         """Set the observer of accesses and of the images that decide them; None for none."""
         with self._swapping:
             self._observer = observer
-            self._view = self._new_view(self._view.image)
+            self._view = self._next_view(self._view.image)
 
     def load(self, image: AclsImage) -> None:
         """Decide from this image from now on (Kafka's loadSnapshot, addAcl and removeAcl in one)."""
         with self._swapping:
-            self._view = self._new_view(image)
+            self._view = self._next_view(image)
 
     def pinned(self) -> "StandardAuthorizer":
         """Return an authorizer with the present image, settings and readiness, which never change."""
@@ -508,17 +506,19 @@ class StandardAuthorizer(Authorizer):
 
     def complete_initial_load(self) -> None:
         """Mark the authorizer as ready: the image has reached the high-water mark. It stays ready."""
-        self._ready = True
-        with self._swapping:  # sessions notice a new view
-            self._view.is_ready = True
-            self._view = copy(self._view)
+        with self._swapping:
+            # Another view: a call that has read this one, and a pinned authorizer, may have an older image.
+            self._view = self._new_view(self._view.image, is_ready=True)
 
     @property
     def ready(self) -> bool:
         """Whether principals other than super users can be authorized."""
-        return self._ready
+        return self._view.is_ready
 
-    def _new_view(self, image: AclsImage) -> View:
+    def _next_view(self, image: AclsImage) -> View:
+        return self._new_view(image, is_ready=self._view.is_ready)
+
+    def _new_view(self, image: AclsImage, *, is_ready: bool) -> View:
         image, observer = image.with_options(documented=self.documented, cidr=self.cidr), self._observer
         return View.of(
             image,
@@ -527,7 +527,7 @@ class StandardAuthorizer(Authorizer):
             audit=self._audit,
             tally=None if observer is None else observer.begin(image),
             cache=self.cache,
-            is_ready=self._ready,
+            is_ready=is_ready,
         )
 
     @property
@@ -558,7 +558,7 @@ class StandardAuthorizer(Authorizer):
         view, principal = self._view, context.principal
         if principal in view.super_users:
             return view.allow_all(context, actions)
-        if not self._ready:
+        if not view.is_ready:
             raise view.not_ready(actions)
         host, core, mask_of, has_colonless = context.host, view.core, view.mask_of, view.has_colonless
         results: list[AuthorizationResult] = []
@@ -596,7 +596,7 @@ class StandardAuthorizer(Authorizer):
     def decide(self, context: RequestContext, action: Action) -> Decision:
         """Return the result for one action and its reason, without a call of the audit hook. Raises as `authorize`."""
         view = self._view
-        return view.decision(context, action, view.result(context, action, ready=self._ready))
+        return view.decision(context, action, view.result(context, action))
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
@@ -614,7 +614,7 @@ class StandardAuthorizer(Authorizer):
         check_by_resource_type(operation, resource_type)
         pattern = ResourcePattern(resource_type=resource_type, name=PROBE)
         probe = Action(operation=operation, resource_pattern=pattern, resource_reference_count=0, log_if_denied=False)
-        answer = view.result(context, probe, ready=self._ready)
+        answer = view.result(context, probe)
         if context.principal in view.super_users:
             view.allow_all(context, (probe,))
         else:

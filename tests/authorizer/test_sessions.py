@@ -53,6 +53,11 @@ def whole(authorizer, context, request):
     return result is AuthorizationResult.ALLOWED
 
 
+def action(name):
+    pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
+    return Action(operation=AclOperation.READ, resource_pattern=pattern)
+
+
 def outcome(call):
     try:
         return call()
@@ -118,6 +123,45 @@ def test_before_the_log_is_read_everything_is_left_to_authorize(path):
     assert session.decide(AclOperation.READ, ResourceType.TOPIC, "t") is None
     made.complete_initial_load()
     assert session.decide(AclOperation.READ, ResourceType.TOPIC, "no-rule-is-about-this") is False
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_pinned_authorizer_is_as_ready_as_it_was(path):
+    made = StandardAuthorizer()
+    made.load(through(path, image_of([random_rule(Random(1), odd=0)])))
+    before, client = made.pinned(), ("User:a", "10.0.0.1")
+    sessions = [before.session(*client), made.session(*client)]
+    request = AclOperation.READ, ResourceType.TOPIC, "no-rule-is-about-this"
+    assert [each.decide(*request) for each in sessions] == [None, None]
+    made.complete_initial_load()
+    sessions += [before.session(*client), made.pinned().session(*client)]
+    assert [each.decide(*request) for each in sessions] == [None, False, None, False]
+    assert (before.ready, made.ready) == (False, True)
+    with pytest.raises(AuthorizerNotReadyError):
+        before.decide(RequestContext(principal="User:a", host="10.0.0.1"), action(request[2]))
+
+
+class Completing:
+    """A context during whose reading the log is replayed: what a call began with must still decide all of it."""
+
+    host = "10.0.0.1"
+
+    def __init__(self, made, image):
+        self.made, self.image = made, image
+
+    @property
+    def principal(self):
+        self.made.load(self.image)
+        self.made.complete_initial_load()
+        return "User:a"
+
+
+def test_a_call_that_began_before_readiness_decides_nothing_by_the_image_of_then():
+    made = StandardAuthorizer()
+    image = image_of([random_rule(Random(1), odd=0)])
+    with pytest.raises(AuthorizerNotReadyError):
+        made.authorize(Completing(made, image), [action("t")])
+    assert made.ready
 
 
 @pytest.mark.parametrize("path", PATHS)
