@@ -12,6 +12,7 @@ from copy import copy
 from functools import partial
 from importlib import import_module
 from typing import Final, Self, TypeAlias
+from weakref import WeakKeyDictionary, ref
 
 from attrs import Factory, define, field, frozen
 from attrs.converters import optional
@@ -206,6 +207,9 @@ class Answers:
 _Request: TypeAlias = tuple[str, str, int, int, str]
 """Principal, host, operation, resource type and name."""
 
+_Handle: TypeAlias = Callable[[int, int, str, int], bool | None]
+"""A session's decisions on one view: of operation, resource type and name, with the outcomes that are audited."""
+
 MAX_DECISIONS: Final = 1 << 12
 """The size of a generation of named decisions, of about 1 kB each."""
 
@@ -235,6 +239,10 @@ class View:
     has_colonless: bool
     is_ready: bool
     """Whether principals other than super users can be authorized."""
+    token: object = field(factory=object, init=False)
+    """What a session compares, so that it needs no reference to the view."""
+    handles: WeakKeyDictionary["StandardSession", _Handle] = field(factory=WeakKeyDictionary, init=False)
+    """What sessions decide by, as long as both exist."""
     _decisions: Generations[_Request, Decision] | None = None
     """Decisions of which an audit hook or `decide` wanted the ACL. Made with the first: every update makes a view."""
 
@@ -377,40 +385,48 @@ def new_counts() -> Counts:
 
 @define(eq=False)
 class StandardSession:
-    """A session of a StandardAuthorizer (AuthorizerSession), made anew when the view changes."""
+    """A session of a StandardAuthorizer (AuthorizerSession), with a new handle when the view changes.
+
+    The view owns the handle: of a client that requests nothing more, no image remains in memory.
+    """
 
     _authorizer: "StandardAuthorizer"
     _principal: str
     _host: str
     _counts: Counts
     """Of the decisions; not of those that it leaves to `authorize`."""
-    _view: View | None = field(default=None, init=False)
-    _decide: Callable[[int, int, str, int], bool | None] = field(init=False)
+    _newest: tuple[object, Callable[[], _Handle | None]] = field(default=(None, lambda: None), init=False)
+    """The token of the last view, and its handle: together, as another thread may renew them."""
 
     def decide(
         self, operation: int, resource_type: int, name: str, *, log_if_allowed: bool = True, log_if_denied: bool = True
     ) -> bool | None:
         """See AuthorizerSession. None is also returned for what the audit hook or an observer is to receive."""
-        view = self._authorizer.view
-        if view is not self._view:
-            self._renew(view)
+        view = self._authorizer._view
+        token, handle = self._newest
+        if token is not view.token:
+            handle = self._renew(view)
         audited = 0 if view.audit is None else view.audit.wanted
         if audited and not (log_if_allowed and log_if_denied):
             # The bit of an unlogged outcome is that above the logged one's.
             allowed, denied = audited >> (not log_if_allowed), audited >> (not log_if_denied)
             audited = allowed & ALLOWED_LOGGED | denied & DENIED_LOGGED
-        return self._decide(operation, resource_type, name, audited)
+        decide = handle()
+        return None if decide is None else decide(operation, resource_type, name, audited)
 
-    def _renew(self, view: View) -> None:
+    def _renew(self, view: View) -> Callable[[], _Handle | None]:
         principal, host, counts = self._principal, self._host, self._counts
         if principal in view.super_users or not view.is_ready or view.has_colonless or view.tally is not None:
-            self._decide = _undecided
+            decide: _Handle = _undecided
         elif view.core is not None:
-            native = view.core.session(principal, host, view.semantics, view.allow_everyone, counts)
-            self._decide = native.allows
+            decide = view.core.session(principal, host, view.semantics, view.allow_everyone, counts).allows
         else:
-            self._decide = partial(_decided, view, principal, host, counts)
-        self._view = view
+            # Not the view itself, which owns the handle: it is to end with its last reader, not with a collection.
+            decide = partial(_decided, view.mask_of, view.allow_everyone, principal, host, counts)
+        view.handles[self] = decide
+        handle = ref(decide)
+        self._newest = view.token, handle
+        return handle
 
 
 def _undecided(_operation: int, _resource_type: int, _name: str, _audited: int) -> None:
@@ -418,14 +434,22 @@ def _undecided(_operation: int, _resource_type: int, _name: str, _audited: int) 
 
 
 def _decided(
-    view: View, principal: str, host: str, counts: Counts, operation: int, resource_type: int, name: str, audited: int
+    mask_of: Callable[[str, str, int, str], int],
+    allow_everyone: bool,
+    principal: str,
+    host: str,
+    counts: Counts,
+    operation: int,
+    resource_type: int,
+    name: str,
+    audited: int,
 ) -> bool | None:
     """Do what a native session does: decide and count, or return None for what the whole call decides."""
     try:
-        mask = view.mask_of(principal, host, resource_type, name)
+        mask = mask_of(principal, host, resource_type, name)
     except InvalidRequestError:
         return None
-    if not mask and view.allow_everyone:
+    if not mask and allow_everyone:
         return None
     code = operation if operation in _OPERATIONS else AclOperation.UNKNOWN
     allowed = mask >> code & _EITHER == ALLOWED
@@ -529,11 +553,6 @@ class StandardAuthorizer(Authorizer):
             cache=self.cache,
             is_ready=is_ready,
         )
-
-    @property
-    def view(self) -> View:
-        """What the next call decides on."""
-        return self._view
 
     def session(self, principal: str, host: str, counts: Counts | None = None) -> AuthorizerSession:
         """Return decisions on the requests of one client, which are counted in `counts`.
