@@ -12,6 +12,7 @@ from copy import copy
 from functools import partial
 from importlib import import_module
 from typing import Final, Self, TypeAlias
+from weakref import WeakKeyDictionary, ref
 
 from attrs import Factory, define, field, frozen
 from attrs.converters import optional
@@ -206,6 +207,9 @@ class Answers:
 _Request: TypeAlias = tuple[str, str, int, int, str]
 """Principal, host, operation, resource type and name."""
 
+_Handle: TypeAlias = Callable[[int, int, str, int], bool | None]
+"""A session's decisions on one view: of operation, resource type and name, with the outcomes that are audited."""
+
 MAX_DECISIONS: Final = 1 << 12
 """The size of a generation of named decisions, of about 1 kB each."""
 
@@ -235,6 +239,10 @@ class View:
     has_colonless: bool
     is_ready: bool
     """Whether principals other than super users can be authorized."""
+    token: object = field(factory=object, init=False)
+    """What a session compares, so that it needs no reference to the view."""
+    handles: WeakKeyDictionary["StandardSession", _Handle] = field(factory=WeakKeyDictionary, init=False)
+    """What sessions decide by, as long as both exist."""
     _decisions: Generations[_Request, Decision] | None = None
     """Decisions of which an audit hook or `decide` wanted the ACL. Made with the first: every update makes a view."""
 
@@ -268,14 +276,11 @@ class View:
             is_ready,
         )
 
-    def result(self, context: RequestContext, action: Action, *, ready: bool) -> AuthorizationResult:
-        """Return the result of one action, from the image and not from memory. Raises as StandardAuthorizer.authorize.
-
-        `ready`: whether principals other than super users can be authorized.
-        """
+    def result(self, context: RequestContext, action: Action) -> AuthorizationResult:
+        """Return the result of one action, from the image and not from memory. Raises as `authorize`."""
         if context.principal in self.super_users:
             return AuthorizationResult.ALLOWED
-        if not ready:
+        if not self.is_ready:
             raise not_ready()
         pattern = action.resource_pattern
         check_literal(pattern)
@@ -380,40 +385,48 @@ def new_counts() -> Counts:
 
 @define(eq=False)
 class StandardSession:
-    """A session of a StandardAuthorizer (AuthorizerSession), made anew when the view changes."""
+    """A session of a StandardAuthorizer (AuthorizerSession), with a new handle when the view changes.
+
+    The view owns the handle: of a client that requests nothing more, no image remains in memory.
+    """
 
     _authorizer: "StandardAuthorizer"
     _principal: str
     _host: str
     _counts: Counts
     """Of the decisions; not of those that it leaves to `authorize`."""
-    _view: View | None = field(default=None, init=False)
-    _decide: Callable[[int, int, str, int], bool | None] = field(init=False)
+    _newest: tuple[object, Callable[[], _Handle | None]] = field(default=(None, lambda: None), init=False)
+    """The token of the last view, and its handle: together, as another thread may renew them."""
 
     def decide(
         self, operation: int, resource_type: int, name: str, *, log_if_allowed: bool = True, log_if_denied: bool = True
     ) -> bool | None:
         """See AuthorizerSession. None is also returned for what the audit hook or an observer is to receive."""
-        view = self._authorizer.view
-        if view is not self._view:
-            self._renew(view)
+        view = self._authorizer._view
+        token, handle = self._newest
+        if token is not view.token:
+            handle = self._renew(view)
         audited = 0 if view.audit is None else view.audit.wanted
         if audited and not (log_if_allowed and log_if_denied):
             # The bit of an unlogged outcome is that above the logged one's.
             allowed, denied = audited >> (not log_if_allowed), audited >> (not log_if_denied)
             audited = allowed & ALLOWED_LOGGED | denied & DENIED_LOGGED
-        return self._decide(operation, resource_type, name, audited)
+        decide = handle()
+        return None if decide is None else decide(operation, resource_type, name, audited)
 
-    def _renew(self, view: View) -> None:
+    def _renew(self, view: View) -> Callable[[], _Handle | None]:
         principal, host, counts = self._principal, self._host, self._counts
         if principal in view.super_users or not view.is_ready or view.has_colonless or view.tally is not None:
-            self._decide = _undecided
+            decide: _Handle = _undecided
         elif view.core is not None:
-            native = view.core.session(principal, host, view.semantics, view.allow_everyone, counts)
-            self._decide = native.allows
+            decide = view.core.session(principal, host, view.semantics, view.allow_everyone, counts).allows
         else:
-            self._decide = partial(_decided, view, principal, host, counts)
-        self._view = view
+            # Not the view itself, which owns the handle: it is to end with its last reader, not with a collection.
+            decide = partial(_decided, view.mask_of, view.allow_everyone, principal, host, counts)
+        view.handles[self] = decide
+        handle = ref(decide)
+        self._newest = view.token, handle
+        return handle
 
 
 def _undecided(_operation: int, _resource_type: int, _name: str, _audited: int) -> None:
@@ -421,14 +434,22 @@ def _undecided(_operation: int, _resource_type: int, _name: str, _audited: int) 
 
 
 def _decided(
-    view: View, principal: str, host: str, counts: Counts, operation: int, resource_type: int, name: str, audited: int
+    mask_of: Callable[[str, str, int, str], int],
+    allow_everyone: bool,
+    principal: str,
+    host: str,
+    counts: Counts,
+    operation: int,
+    resource_type: int,
+    name: str,
+    audited: int,
 ) -> bool | None:
     """Do what a native session does: decide and count, or return None for what the whole call decides."""
     try:
-        mask = view.mask_of(principal, host, resource_type, name)
+        mask = mask_of(principal, host, resource_type, name)
     except InvalidRequestError:
         return None
-    if not mask and view.allow_everyone:
+    if not mask and allow_everyone:
         return None
     code = operation if operation in _OPERATIONS else AclOperation.UNKNOWN
     allowed = mask >> code & _EITHER == ALLOWED
@@ -456,14 +477,15 @@ class StandardAuthorizer(Authorizer):
     _observer: AccessObserver | None = None
     _super_users: frozenset[str] = frozenset()
     _allow_everyone: bool = False
-    _ready: bool = False
     _swapping: threading.Lock = field(factory=threading.Lock, init=False)
     """Held while a new view is made from the current one, so that concurrent changes are not lost. Readers need no
     lock."""
-    _view: View = field(init=False, default=Factory(lambda self: self._new_view(AclsImage.empty()), takes_self=True))
+    _view: View = field(
+        init=False, default=Factory(lambda self: self._new_view(AclsImage.empty(), is_ready=False), takes_self=True)
+    )
 
     def __repr__(self) -> str:
-        return f"StandardAuthorizer(acls={self.acl_count()}, ready={self._ready})"
+        return f"StandardAuthorizer(acls={self.acl_count()}, ready={self.ready})"
 
     def configure(self, properties: Mapping[str, str]) -> None:
         """Set `super.users`, `allow.everyone.if.no.acl.found` and, if given, `aclog.cidr.enabled`.
@@ -479,7 +501,7 @@ class StandardAuthorizer(Authorizer):
         cidr = parse_cidr_enabled(properties[CIDR_CONFIG]) if CIDR_CONFIG in properties else self.cidr
         with self._swapping:
             self._super_users, self._allow_everyone, self.cidr = super_users, allow_everyone, cidr
-            self._view = self._new_view(self._view.image)
+            self._view = self._next_view(self._view.image)
 
     def set_acl_mutator(self, mutator: AclMutator) -> None:
         """Set the mutator for create_acls and delete_acls (ClusterMetadataAuthorizer.setAclMutator)."""
@@ -489,18 +511,18 @@ class StandardAuthorizer(Authorizer):
         """Set the hook that is called with every decision, or those that it wants (SelectiveHook); None for none."""
         with self._swapping:
             self._audit = None if audit is None else selective(audit)
-            self._view = self._new_view(self._view.image)
+            self._view = self._next_view(self._view.image)
 
     def set_observer(self, observer: AccessObserver | None) -> None:
         """Set the observer of accesses and of the images that decide them; None for none."""
         with self._swapping:
             self._observer = observer
-            self._view = self._new_view(self._view.image)
+            self._view = self._next_view(self._view.image)
 
     def load(self, image: AclsImage) -> None:
         """Decide from this image from now on (Kafka's loadSnapshot, addAcl and removeAcl in one)."""
         with self._swapping:
-            self._view = self._new_view(image)
+            self._view = self._next_view(image)
 
     def pinned(self) -> "StandardAuthorizer":
         """Return an authorizer with the present image, settings and readiness, which never change."""
@@ -508,17 +530,19 @@ class StandardAuthorizer(Authorizer):
 
     def complete_initial_load(self) -> None:
         """Mark the authorizer as ready: the image has reached the high-water mark. It stays ready."""
-        self._ready = True
-        with self._swapping:  # sessions notice a new view
-            self._view.is_ready = True
-            self._view = copy(self._view)
+        with self._swapping:
+            # Another view: a call that has read this one, and a pinned authorizer, may have an older image.
+            self._view = self._new_view(self._view.image, is_ready=True)
 
     @property
     def ready(self) -> bool:
         """Whether principals other than super users can be authorized."""
-        return self._ready
+        return self._view.is_ready
 
-    def _new_view(self, image: AclsImage) -> View:
+    def _next_view(self, image: AclsImage) -> View:
+        return self._new_view(image, is_ready=self._view.is_ready)
+
+    def _new_view(self, image: AclsImage, *, is_ready: bool) -> View:
         image, observer = image.with_options(documented=self.documented, cidr=self.cidr), self._observer
         return View.of(
             image,
@@ -527,13 +551,8 @@ class StandardAuthorizer(Authorizer):
             audit=self._audit,
             tally=None if observer is None else observer.begin(image),
             cache=self.cache,
-            is_ready=self._ready,
+            is_ready=is_ready,
         )
-
-    @property
-    def view(self) -> View:
-        """What the next call decides on."""
-        return self._view
 
     def session(self, principal: str, host: str, counts: Counts | None = None) -> AuthorizerSession:
         """Return decisions on the requests of one client, which are counted in `counts`.
@@ -558,7 +577,7 @@ class StandardAuthorizer(Authorizer):
         view, principal = self._view, context.principal
         if principal in view.super_users:
             return view.allow_all(context, actions)
-        if not self._ready:
+        if not view.is_ready:
             raise view.not_ready(actions)
         host, core, mask_of, has_colonless = context.host, view.core, view.mask_of, view.has_colonless
         results: list[AuthorizationResult] = []
@@ -596,7 +615,7 @@ class StandardAuthorizer(Authorizer):
     def decide(self, context: RequestContext, action: Action) -> Decision:
         """Return the result for one action and its reason, without a call of the audit hook. Raises as `authorize`."""
         view = self._view
-        return view.decision(context, action, view.result(context, action, ready=self._ready))
+        return view.decision(context, action, view.result(context, action))
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
@@ -614,7 +633,7 @@ class StandardAuthorizer(Authorizer):
         check_by_resource_type(operation, resource_type)
         pattern = ResourcePattern(resource_type=resource_type, name=PROBE)
         probe = Action(operation=operation, resource_pattern=pattern, resource_reference_count=0, log_if_denied=False)
-        answer = view.result(context, probe, ready=self._ready)
+        answer = view.result(context, probe)
         if context.principal in view.super_users:
             view.allow_all(context, (probe,))
         else:

@@ -608,6 +608,19 @@ class BatchColumns:
         """Return the first `count` batches."""
         return type(self)(**{each.name: getattr(self, each.name)[:count] for each in fields(type(self))})
 
+    @property
+    def end_offset(self) -> Int64s:
+        """The offset after each batch. Ascending only in batches that are in order: no CRC covers a base offset."""
+        return self.base_offset + self.record_count
+
+    def in_order(self, offset: int, epoch: int) -> Self:
+        """Return the batches, from the first on, that continue a log at `offset`, after a batch of `epoch`.
+
+        Their offsets are contiguous, and their leader epochs never decrease.
+        """
+        offsets, epochs = np.append(offset, self.end_offset), np.append(epoch, self.leader_epoch)
+        return self.first(_first((self.base_offset != offsets[:-1]) | (epochs[1:] < epochs[:-1])))
+
 
 @frozen(kw_only=True, eq=False)
 class ValueColumns:
@@ -852,12 +865,11 @@ class BatchRun:
             check_crc(records, 0, header)
             raise DecodeError("no whole batch", position=0, offset=header.base_offset)  # pragma: no cover
         positions = np.append(headers.position, headers.end[-1])
-        ends = headers.base_offset + headers.record_count
         run = cls(
             data=records[: positions[-1]],
             positions=positions,
             bases=headers.base_offset,
-            ends=ends,
+            ends=headers.end_offset,
             epochs=headers.leader_epoch,
         )
         run._check_order()

@@ -10,7 +10,6 @@ function that takes a path.
 
 import fcntl
 import os
-import secrets
 import shutil
 import socket
 import sys
@@ -43,10 +42,6 @@ class Clock:
     def wall_seconds(self) -> float:
         """Return the time in seconds since 1970: for a default value, which is bound when its class is made."""
         return self.time()
-
-    def wall_ns(self) -> int:
-        """Return the time in ns since 1970; see wall_seconds."""
-        return self.time_ns()
 
     def monotonic_seconds(self) -> float:
         """Return the monotonic clock; see wall_seconds."""
@@ -121,9 +116,9 @@ class Randomness:
     uniform: Callable[[float, float], float] = _jitter.uniform
     """For delays that spread retries; not a secret."""
 
-    def token_bytes(self, count: int | None = None) -> bytes:
-        """Return `count` random bytes, 32 by default (secrets.token_bytes)."""
-        return self.urandom(secrets.DEFAULT_ENTROPY if count is None else count)
+    def token_bytes(self, count: int) -> bytes:
+        """Return `count` random bytes, as secrets.token_bytes."""
+        return self.urandom(count)
 
 
 @define(eq=False)

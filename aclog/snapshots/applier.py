@@ -421,19 +421,11 @@ class _Scan:
 
 def _scan(buffer: bytes, position: int, end: int, before: Provenance) -> _Scan:
     batches, _ = scan_batches(buffer, position)
-    batches = batches.first(min(int(np.searchsorted(batches.end, end, "right")), _in_order(batches, before)))
+    batches = batches.first(int(np.searchsorted(batches.end, end, "right"))).in_order(before.end_offset, before.epoch)
     values, bad = scan_values(buffer, batches)
     adds, removes = acl_records(buffer, values.value_start, values.value_end)
     good = len(batches) if bad is None else bad
     return _Scan(buffer=buffer, good=good, batches=batches, values=values, adds=adds, removes=removes)
-
-
-def _in_order(batches: BatchColumns, before: Provenance) -> int:
-    """Return how many batches follow one another: contiguous offsets, leader epochs that never decrease."""
-    expected = np.concatenate(([before.end_offset], (batches.base_offset + batches.record_count)[:-1]))
-    epochs = np.concatenate(([before.epoch], batches.leader_epoch[:-1]))
-    wrong = (batches.base_offset != expected[: len(batches)]) | (batches.leader_epoch < epochs[: len(batches)])
-    return int(wrong.argmax()) if wrong.any() else len(batches)
 
 
 def _replay(scan: _Scan, good: int, image: Image, before: Provenance, newer: NewerKafka) -> Replayed:

@@ -7,7 +7,6 @@ from sys import intern
 from typing import NamedTuple
 from uuid import UUID
 
-import numpy as np
 from attrs import define, field, frozen
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, acl_of, record_of
@@ -95,16 +94,13 @@ class RecordReplay:
 
         Nor with markers of transactions: without them, each batch becomes visible on its own.
         """
-        batches, _ = scan_batches(chunk)
+        before = self.replayed_to
+        batches = scan_batches(chunk)[0].in_order(before.end_offset, before.epoch)
         values, bad = scan_values(chunk, batches)
         start, end = values.value_start, values.value_end
         if not len(batches) or batches.end[-1] != len(chunk) or bad is not None or has_markers(chunk, start, end):
             return None
-        before, ends = self.replayed_to, batches.base_offset + batches.record_count
-        offsets, epochs = np.append(before.end_offset, ends), np.append(before.epoch, batches.leader_epoch)
-        if (batches.base_offset != offsets[:-1]).any() or (epochs[1:] < epochs[:-1]).any():
-            return None
-        records = []
+        ends, records = batches.end_offset, []
         for row in accepts.rows(chunk, start, end).tolist():
             value = chunk[int(start[row]) : int(end[row])]
             if accepts(value):

@@ -136,22 +136,22 @@ def _identity(
         return None
     epochs = [each for each in read_epochs(log) or () if each.start_offset < end_offset]
     digest = sha256(repr((_REPLAY, end_offset, epoch, epochs)).encode())
-    remaining, total = size, 0
-    paths = [segment.path for segment in used]
-    for path in paths if before is None else (before.path, *paths):
+    paths = [*(() if before is None else (before.path,)), *(segment.path for segment in used)]
+    sizes = [path.stat().st_size for path in paths]
+    total = sum(sizes) if size is None else size
+    if sum(sizes) < total:  # before all of it is read
+        return None
+    remaining = total
+    for path, whole in zip(paths, sizes, strict=True):
+        if not remaining:
+            break
+        count = min(remaining, whole)
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            whole = os.fstat(fd).st_size
-            count = whole if remaining is None else min(remaining, whole)
             digest.update(f"{path.name} {count} ".encode() + digest_of_file(fd, count))
         finally:
             os.close(fd)
-        total += count
-        remaining = None if remaining is None else remaining - count
-        if remaining == 0:
-            break
-    if remaining:
-        return None
+        remaining -= count
     return CheckpointIdentity(end_offset=end_offset, epoch=epoch, size=total, digest=digest.digest())
 
 

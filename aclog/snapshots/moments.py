@@ -332,7 +332,7 @@ def first_later(reader: LogReader, latest: int, offset: int) -> Later:
             return Later(int(batches.base_offset[later[0]]), int(batches.max_timestamp[later[0]]))
         if damage is not None or not len(batches):
             raise LogError(f"{reader.name}: offset {offset}: damaged batches, which its reader should have rejected")
-        offset = int(batches.base_offset[-1] + batches.record_count[-1])
+        offset = int(batches.end_offset[-1])
     return Later(max(offset, end), -1)
 
 

@@ -734,5 +734,5 @@ def _release_freed_memory() -> None:
 def _size_below(chunk: bytes, limit: int) -> int:
     """Return how many bytes of a chunk of whole batches are below the offset `limit`, up to a whole batch."""
     batches, _ = scan_batches(chunk)
-    beyond = (batches.base_offset + batches.record_count > limit).nonzero()[0]
+    beyond = (batches.end_offset > limit).nonzero()[0]
     return int(batches.position[beyond[0]]) if len(beyond) else len(chunk)

@@ -586,8 +586,9 @@ class ClusterChanges:
             results = await delete_acls(connection, [each.filter for each in some], _CHANGE_S)
             seconds = elapsed_seconds() - begin
             firsts = [each.acls[0] for each in some]
-            _check_results(connection, "DeleteAcls", firsts, [each.error for each in results])
+            # First what is to be undone: a filter that was refused does not keep the others from removing.
             await self._restore_others(connection, some, results)
+            _check_results(connection, "DeleteAcls", firsts, [each.error for each in results])
             self.present.difference_update(content_of(acl) for each in some for acl in each.acls)
             # Never more than twice as many: the first ones may have been quick because the controller was idle.
             fitting = int(len(some) * _HELD_S / max(seconds, 0.001))

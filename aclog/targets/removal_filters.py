@@ -75,6 +75,8 @@ def _exact_groups(
         for fields in _FIELDS:
             groups[fields, _key(acl, fields)].append(acl)
     groups = {group: members for group, members in groups.items() if len(members) > 1}
+    if not groups:
+        return groups
     # By the principal that a filter states, else by the name: most ACLs have neither, or none that is left.
     by_principal, by_name = _Alive(dict), _Alive(dict)
     for (fields, key), members in groups.items():

@@ -111,7 +111,7 @@ class _Times:
                 raise LogError(
                     f"{reader.name}: offset {offset}: damaged batches, which its reader should have rejected"
                 )
-            ends.append(batches.base_offset + batches.record_count)
+            ends.append(batches.end_offset)
             times.append(batches.max_timestamp)
             offset = int(ends[-1][-1])
         all_ends, latest = np.concatenate(ends), np.maximum.accumulate(np.concatenate(times))

@@ -232,6 +232,7 @@ static PyObject *read_values(const Py_buffer *data, const Py_buffer *columns)
     int64_t *starts = malloc(16 * (size_t)total + 16), *stops = starts + total;
     if (starts == NULL)
         return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS
     for (row = 0; row < sane; row++) {
         uint64_t from = load_u64(at, row), to = load_u64(ends, row), count = load_u64(counts, row);
         /* Checked again: the columns may be shared as well. */
@@ -240,6 +241,7 @@ static PyObject *read_values(const Py_buffer *data, const Py_buffer *columns)
             break;
         filled += count;
     }
+    Py_END_ALLOW_THREADS
     PyObject *result = Py_BuildValue("(y#y#n)", (const char *)starts, (Py_ssize_t)(8 * filled), (const char *)stops,
                                      (Py_ssize_t)(8 * filled), (Py_ssize_t)row);
     free(starts);

@@ -1,6 +1,9 @@
 """Sessions: every decision, count and audit line is that of `authorize`, natively and in Python, under change."""
 
+import gc
+import weakref
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +19,9 @@ from aclog.authorizer.interface import (
 )
 from aclog.authorizer.standard import StandardAuthorizer, new_counts
 from aclog.protocol.session import SecurityProtocol, Session
+from aclog.server.apis.acls import AuthHelper
 from tests.support.analysis.policies import distinct, entry_of, image_of, random_rule
+from tests.support.builders.acls import acl
 from tests.support.models.native_paths import PATHS, through
 
 
@@ -51,6 +56,17 @@ def whole(authorizer, context, request):
     pattern = ResourcePattern(resource_type=resource_type, name=name)
     (result,) = authorizer.authorize(context, [Action(operation=operation, resource_pattern=pattern, **flags)])
     return result is AuthorizationResult.ALLOWED
+
+
+def a_connection():
+    return Session(
+        listener_name="L", security_protocol=SecurityProtocol.PLAINTEXT, host="10.0.0.1", address=b"\x0a\0\0\1"
+    )
+
+
+def action(name):
+    pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
+    return Action(operation=AclOperation.READ, resource_pattern=pattern)
 
 
 def outcome(call):
@@ -121,6 +137,45 @@ def test_before_the_log_is_read_everything_is_left_to_authorize(path):
 
 
 @pytest.mark.parametrize("path", PATHS)
+def test_a_pinned_authorizer_is_as_ready_as_it_was(path):
+    made = StandardAuthorizer()
+    made.load(through(path, image_of([random_rule(Random(1), odd=0)])))
+    before, client = made.pinned(), ("User:a", "10.0.0.1")
+    sessions = [before.session(*client), made.session(*client)]
+    request = AclOperation.READ, ResourceType.TOPIC, "no-rule-is-about-this"
+    assert [each.decide(*request) for each in sessions] == [None, None]
+    made.complete_initial_load()
+    sessions += [before.session(*client), made.pinned().session(*client)]
+    assert [each.decide(*request) for each in sessions] == [None, False, None, False]
+    assert (before.ready, made.ready) == (False, True)
+    with pytest.raises(AuthorizerNotReadyError):
+        before.decide(RequestContext(principal="User:a", host="10.0.0.1"), action(request[2]))
+
+
+class Completing:
+    """A context during whose reading the log is replayed: what a call began with must still decide all of it."""
+
+    host = "10.0.0.1"
+
+    def __init__(self, made, image):
+        self.made, self.image = made, image
+
+    @property
+    def principal(self):
+        self.made.load(self.image)
+        self.made.complete_initial_load()
+        return "User:a"
+
+
+def test_a_call_that_began_before_readiness_decides_nothing_by_the_image_of_then():
+    made = StandardAuthorizer()
+    image = image_of([random_rule(Random(1), odd=0)])
+    with pytest.raises(AuthorizerNotReadyError):
+        made.authorize(Completing(made, image), [action("t")])
+    assert made.ready
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_what_an_observer_is_to_see_is_left_to_authorize(path):
     made = authorizer(path, image_of([random_rule(Random(1), odd=0)]))
     session = made.session("User:a", "10.0.0.1")
@@ -149,11 +204,50 @@ def test_a_subclass_with_an_authorize_of_its_own_is_not_bypassed():
     assert made.session("User:a", "10.0.0.1").decide(AclOperation.READ, ResourceType.TOPIC, "t") is None
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_a_connection_that_is_idle_keeps_no_image(path):
+    made, counts = authorizer(path, image_of([random_rule(Random(1), odd=0)])), new_counts()
+    sessions = [made.session(principal, "10.0.0.1", counts) for principal in ("User:a", "User:root")]
+    request = AclOperation.READ, ResourceType.TOPIC, "no-rule-is-about-this"
+    assert [each.decide(*request) for each in sessions] == [False, None]
+    before = weakref.ref(made._view.image)
+    gc.disable()  # what is in no cycle is gone at once
+    try:
+        made.load(through(path, image_of([])))
+        assert before() is None
+    finally:
+        gc.enable()
+    counts.append(0)  # nor does the core's part of a session, which exports the counts
+    counts.pop()
+    assert [each.decide(*request) for each in sessions] == [False, None]
+    assert counts.tolist() == [0, 2]
+
+
+def test_a_connection_that_is_closed_leaves_nothing_at_the_image():
+    made = authorizer("python", image_of([]))
+    for _ in range(3):
+        made.session("User:a", "10.0.0.1").decide(AclOperation.READ, ResourceType.TOPIC, "t")
+    assert not made._view.handles
+
+
+def test_a_pinned_authorizer_leaves_nothing_at_the_connection():
+    made, connection = authorizer("python", image_of([])), a_connection()
+    request, helper = SimpleNamespace(session=connection, context=None), AuthHelper(made)
+    handle = connection.decisions_by(made)
+    pinned = helper.pinned(request)
+    assert not pinned.on_topic(request, AclOperation.READ, "t")
+    made.load(image_of([acl("t", "User:*")]))
+    assert handle.decide(AclOperation.READ, ResourceType.TOPIC, "t")
+    assert not pinned.on_topic(request, AclOperation.READ, "t")
+    assert connection.decisions_by(made) is handle
+    reference = weakref.ref(pinned.authorizer)
+    del pinned
+    assert reference() is None
+
+
 def test_a_connection_has_one_handle_for_each_authorizer():
     one, other = authorizer("python", image_of([])), authorizer("python", image_of([]))
-    connection = Session(
-        listener_name="L", security_protocol=SecurityProtocol.PLAINTEXT, host="10.0.0.1", address=b"\x0a\0\0\1"
-    )
+    connection = a_connection()
     first = connection.decisions_by(one)
     assert connection.decisions_by(one) is first
     assert connection.decisions_by(other) is not first

@@ -264,14 +264,14 @@ def test_a_load_during_configure_is_not_lost(monkeypatch):
     new = AclsImage.from_acls(with_ids([READ, evolve(READ, resource_name="other")]))
     authorizer, real, entered, loaders = StandardAuthorizer(), StandardAuthorizer._new_view, [], []
 
-    def slow(self, image):
+    def slow(self, image, **readiness):
         if not entered:
             entered.append(True)
             loader = threading.Thread(target=self.load, args=(new,))
             loader.start()
             loaders.append(loader)
             loader.join(0.2)
-        return real(self, image)
+        return real(self, image, **readiness)
 
     monkeypatch.setattr(StandardAuthorizer, "_new_view", slow)
     authorizer.configure({})

@@ -53,6 +53,16 @@ def test_what_was_not_read_has_a_filter_of_its_own():
     assert len(removal_filters(rules, set(map(content_of, rules[:2])))) == 3
 
 
+class Unread(set):
+    def __iter__(self):
+        raise AssertionError("every ACL of the cluster is read")
+
+
+def test_the_cluster_is_not_searched_where_there_is_nothing_to_group():
+    rules = [rule("t-1", "User:a"), rule("t-2", "User:b")]
+    assert [each.acls for each in removal_filters(rules, Unread(map(content_of, rules)))] == [(each,) for each in rules]
+
+
 def test_no_filter_is_wider_than_a_principal_or_a_name():
     rules = [rule(f"t-{n}", f"User:{n}") for n in range(20)]
     assert len(removal_filters(rules, set(map(content_of, rules)))) == 20

@@ -442,6 +442,19 @@ def test_what_another_writer_added_meanwhile_is_added_again():
         assert one.rules == [meanwhile]
 
 
+def test_it_is_added_again_also_if_another_filter_of_the_request_is_refused():
+    rules, meanwhile = [acl(f"t-{number}", "User:old") for number in range(3)], acl("t-9", "User:old")
+    refused = acl("orders", "User:b")
+    with FakeBroker([*rules, refused]) as one, place_of(one) as place:
+        one.configs = {"authorizer.class.name": STANDARD}
+        one.refused_rules = {refused: (41, "no controller")}
+        place.read()
+        one.rules.append(meanwhile)
+        with pytest.raises(RefusedError, match=r"another writer added .*t-9.*: 1 ACL added again"):
+            apply(place, steps(removes=[*rules, refused]))
+        assert one.rules == [refused, meanwhile]
+
+
 def test_a_server_that_is_gone_leaves_an_error():
     with FakeBroker(RULES) as one, place_of(one, 0.1) as place:
         [piece] = place.pieces(steps(adds=[acl("new")]))

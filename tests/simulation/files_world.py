@@ -104,7 +104,6 @@ class FilesWorld(World):
     _repairs: dict[str, Callable[[], None]] = field(factory=dict, init=False)
     """What an operator does once the process of a host has stopped by itself."""
     _formatted: dict[str, None] = field(factory=dict, init=False)
-    _checked_descriptors: dict[str, int] = field(factory=dict, init=False)
     _backup: tuple[int, Any] | None = field(default=None, init=False)
     _clients: list[Client] = field(factory=list, init=False)
 

@@ -53,7 +53,7 @@ class SimLoop(asyncio.BaseEventLoop):
         error = context.get("exception")
         if isinstance(error, ProcessDeathError) or self.process.dead or self.process.dying:
             return
-        self.process.report(f"{context.get('message')}: {error!r}", error)
+        self.process.report(f"{context.get('message')}: {error!r}")
 
     def time(self) -> float:
         """See asyncio."""

@@ -115,9 +115,8 @@ class Process:
             self.kill()
             self.on_end(self)
 
-    def report(self, what: str, error: BaseException | None) -> None:
+    def report(self, what: str) -> None:
         """Report an error that no code handles: a failure of the seed."""
-        del error
         self.scheduler.fail(f"{self}: {what}")
 
     # How it ends

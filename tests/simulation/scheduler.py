@@ -20,10 +20,6 @@ class ProcessDeathError(BaseException):
     """Raised in every thread of a process that has crashed; no `except Exception` of the process catches it."""
 
 
-class SimulationError(AssertionError):
-    """An invariant does not hold: the failure of a seed."""
-
-
 class Event:
     """A call at a moment of virtual time."""
 

@@ -63,11 +63,6 @@ REFUSED: State = frozenset({-1})
 _OF_PATTERN = len(PRINCIPALS) * len(OPERATIONS) * len(_PERMISSIONS)
 
 
-def pattern_of(number: int) -> int:
-    """Return the number of a rule's pattern."""
-    return number // _OF_PATTERN
-
-
 def rules_of(pattern: int) -> range:
     """Return the numbers of a pattern's rules."""
     return range(pattern * _OF_PATTERN, (pattern + 1) * _OF_PATTERN)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from aclog.metalog.filelog.files import list_checkpoints
+from aclog.metalog.filelog.files import list_checkpoints, segment_name
 from aclog.metalog.records import UserScramCredentialRecord
 from aclog.snapshots import log_image
 from aclog.snapshots.checkpoints import write_checkpoint
-from aclog.snapshots.image_file import MappedFile
+from aclog.snapshots.image_file import MappedFile, digest_of_file
 from aclog.snapshots.log_image import LogImages, cache_directory
 from aclog.snapshots.publisher import recover
 from aclog.sources.logs import LogSource
@@ -112,6 +112,39 @@ def test_it_is_not_used_if_anything_differs(tmp_path, images, change):
     assert state(log, images)[1]
     change(log, tmp_path)
     assert not state(log, images)[1]
+
+
+@pytest.fixture
+def hashed(monkeypatch):
+    """The sizes that are hashed."""
+    sizes = []
+
+    def digest(fd, size):
+        sizes.append(size)
+        return digest_of_file(fd, size)
+
+    monkeypatch.setattr(log_image, "digest_of_file", digest)
+    return sizes
+
+
+def test_of_a_log_that_is_shorter_than_before_nothing_is_hashed(tmp_path, images, hashed):
+    log = write_log(tmp_path / "log", [acl(1), acl(2)], [acl(3)])
+    state(log, images)
+    assert hashed.pop() == (size := next(log.glob("*.log")).stat().st_size)
+    shorter = write_log(tmp_path / "shorter", [acl(1), acl(2), acl(3)])  # as many records in fewer bytes
+    rewrite(next(log.glob("*.log")), next(shorter.glob("*.log")).read_bytes())
+    assert images.read(log, (), 3) is None
+    assert next(log.glob("*.log")).stat().st_size < size
+    assert not hashed
+
+
+def test_a_segment_that_is_still_empty_makes_no_difference(tmp_path, images):
+    log = write_log(tmp_path / "log", [acl(1), acl(2)])
+    empty = log / segment_name(2)
+    empty.touch()
+    assert [state(log, images)[1] for _ in range(2)] == [False, True]
+    empty.unlink()
+    assert state(log, images)[1]
 
 
 def test_a_log_after_a_checkpoint(tmp_path, images):

@@ -172,18 +172,13 @@ def proved_run(fd: int, position: int, offset: int, epochs: Epochs, before: int,
     The size is 0 if it is not even one. Batches that reach beyond the offset `end` are not looked at.
     """
     data = _window(fd, position, _READ)
-    batches, _ = scan_batches(data)
-    count = in_place(batches, offset, epochs, before)
-    if end is not None:
-        count = min(count, int(np.searchsorted(batches.base_offset + batches.record_count, end, side="right")))
-    batches = batches.first(count)
+    batches = _next_batches(data, offset, epochs, before, end=_NO_END if end is None else end)
     values, bad = scan_values(data, batches)
-    count = min(count if bad is None else bad, _first_undecodable(data, batches, values))
+    count = min(len(batches) if bad is None else bad, _first_undecodable(data, batches, values))
     if not count:
         return ProvedRun(0, offset, before)
     last = count - 1
-    reached = int(batches.base_offset[last] + batches.record_count[last])
-    return ProvedRun(int(batches.end[last]), reached, int(batches.leader_epoch[last]))
+    return ProvedRun(int(batches.end[last]), int(batches.end_offset[last]), int(batches.leader_epoch[last]))
 
 
 def _first_undecodable(data: bytes, batches: BatchColumns, values: ValueColumns) -> int:
@@ -410,33 +405,31 @@ def _bulk_checked(data: bytes, base: int, end: int, epochs: Epochs, before: int 
 
     `before` is the epoch of the preceding batch, if known.
     """
-    batches, _ = scan_batches(data)
-    below = in_place(batches, base, epochs, before) if len(batches) else 0
-    below = min(below, int(np.searchsorted(batches.base_offset + batches.record_count, end, side="right")))
-    if not below:
+    batches = _next_batches(data, base, epochs, before, end=end)
+    if not len(batches):
         return None
-    last = below - 1
     return _Checked(
-        size=int(batches.end[last]),
-        end=int(batches.base_offset[last] + batches.record_count[last]),
-        last=int(batches.base_offset[last]),
-        at=int(batches.position[last]),
+        size=int(batches.end[-1]),
+        end=int(batches.end_offset[-1]),
+        last=int(batches.base_offset[-1]),
+        at=int(batches.position[-1]),
     )
 
 
-def in_place(batches: BatchColumns, base: int, epochs: Epochs, before: int = 0) -> int:
-    """Return how many of these batches have the offset and the epoch that `checked_batches` expects."""
-    ends = batches.base_offset + batches.record_count
-    valid = batches.base_offset == np.concatenate(([base], ends[:-1]))
+def _next_batches(data: bytes, offset: int, epochs: Epochs, before: int, *, end: int) -> BatchColumns:
+    """Return the first batches in `data` that `checked_batches` accepts and that end at or below `end`."""
+    # Only what is in order can be searched for `end`: behind it, a damaged base offset may be any number.
+    batches = scan_batches(data)[0].in_order(offset, before)
+    batches = batches.first(int(np.searchsorted(batches.end_offset, end, side="right")))
     if epochs is None:
-        valid &= batches.leader_epoch >= np.concatenate(([before], batches.leader_epoch[:-1]))
-    else:
-        starts = np.array([start.start_offset for start in epochs], np.int64)
-        number = np.searchsorted(starts, batches.base_offset, side="right")
-        # No entry covers what is before the first one: that is rare, and left to the exact check.
-        expected = np.array([-1, *(start.epoch for start in epochs)], np.int64)[number]
-        valid &= (batches.leader_epoch == expected) & (ends <= np.append(starts, np.iinfo(np.int64).max)[number])
-    return int(valid.argmin()) if not valid.all() else len(batches)
+        return batches
+    starts = np.array([start.start_offset for start in epochs], np.int64)
+    number = np.searchsorted(starts, batches.base_offset, side="right")
+    # No entry covers what is before the first one: that is rare, and left to the exact check.
+    expected = np.array([-1, *(start.epoch for start in epochs)], np.int64)[number]
+    until = np.append(starts, _NO_END)[number]
+    wrong = (batches.leader_epoch != expected) | (batches.end_offset > until)
+    return batches.first(int(wrong.argmax())) if wrong.any() else batches
 
 
 @contextmanager

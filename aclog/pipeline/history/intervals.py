@@ -518,7 +518,7 @@ def known_from(directory: Path | str) -> int:
             batches, _ = scan_batches(reader.read(offset, READ_BYTES))
             before = batches.base_offset < end
             latest = max(latest, int(np.max(batches.max_timestamp[before])))
-            offset = int(batches.base_offset[-1] + batches.record_count[-1])
+            offset = int(batches.end_offset[-1])
         return latest
 
 

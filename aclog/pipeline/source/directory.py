@@ -355,7 +355,7 @@ class _RangeReader:
 
     def _in_place(self, batches: BatchColumns) -> int:
         """Return how many of these batches, from the first on, have the expected offsets and epochs."""
-        end = batches.base_offset + batches.record_count
+        end = batches.end_offset
         expected = np.concatenate(([self.at.offset], end[:-1]))[: len(batches)]
         good = (batches.base_offset == expected) & _in_epoch(batches, self.range.epochs, self._epoch)
         if self.range.end_offset is not None:
@@ -401,13 +401,13 @@ class _RangeReader:
                 OffsetPosition(position=self.at.position + int(position), offset=int(offset))
                 for position, offset in (
                     (batches.position[0], batches.base_offset[0]),
-                    (batches.end[0], batches.base_offset[0] + batches.record_count[0]),
+                    (batches.end[0], batches.end_offset[0]),
                 )
             )
             yield from self._damaged_rows(start, end, error.at(base=self.at.position))
 
     def _advance(self, data: bytes, batches: BatchColumns) -> None:
-        end = int(batches.base_offset[-1] + batches.record_count[-1])
+        end = int(batches.end_offset[-1])
         if self.range.footer:  # the last batch is checked at the end
             self._last = data[batches.position[-1] : batches.end[-1]]
         self.at = OffsetPosition(position=self.at.position + int(batches.end[-1]), offset=end)
@@ -447,7 +447,7 @@ def _in_epoch(batches: BatchColumns, epochs: tuple[EpochStart, ...] | None, befo
         return not_decreasing
     starts = np.array([start.start_offset for start in epochs], np.int64)
     number = np.searchsorted(starts, batches.base_offset, side="right")
-    last = np.searchsorted(starts, batches.base_offset + batches.record_count - 1, side="right")
+    last = np.searchsorted(starts, batches.end_offset - 1, side="right")
     expected = np.array([epochs[0].epoch if epochs else -1, *(start.epoch for start in epochs)], np.int64)[number]
     good: Bools = (number == last) & ((epoch == expected) | ((number == 0) & (epoch <= expected)))
     return good

@@ -248,7 +248,7 @@ class RowSelection:
 
     def batches(self, batches: BatchColumns) -> Bools:
         """Return which batches may hold a selected row."""
-        first, end = batches.base_offset, batches.base_offset + batches.record_count
+        first, end = batches.base_offset, batches.end_offset
         selected: Bools = (first <= self.last_offset) & (end > self.first_offset)
         if self.offsets is not None:
             among = _sorted(self.offsets)
@@ -745,9 +745,7 @@ _RECORD_COLUMNS: MappingProxyType[str, Callable[[_Part], Array]] = MappingProxyT
     {
         "offset": lambda part: pa.array(part.rows.offset),
         "batch_offset": lambda part: pa.array(part.batches.base_offset[part.rows.batch]),
-        "batch_end_offset": lambda part: pa.array(
-            (part.batches.base_offset + part.batches.record_count)[part.rows.batch]
-        ),
+        "batch_end_offset": lambda part: pa.array(part.batches.end_offset[part.rows.batch]),
         "leader_epoch": lambda part: _int32(part.batches.leader_epoch[part.rows.batch]),
         "timestamp": _timestamp,
         "record_type": _record_type,

@@ -19,7 +19,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.audit import api_name
 from aclog.authorizer.index.base import LONGEST_REMEMBERED
-from aclog.authorizer.interface import Action, AuthorizationResult, Authorizer, require_on_cluster
+from aclog.authorizer.interface import Action, AuthorizationResult, Authorizer, AuthorizerSession, require_on_cluster
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, KafkaPrincipal
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG
 from aclog.config.listeners import access_property, has_kafkas_semantics
@@ -106,10 +106,15 @@ class AuthHelper:
     """Authorizes requests; without an authorizer everything is allowed."""
 
     authorizer: Authorizer | None
+    _pinned_for: AuthorizerSession | None = None
+    """The decisions on the one request that a pinned authorizer is for; a connection keeps none of it."""
 
-    def pinned(self) -> "AuthHelper":
+    def pinned(self, request: Request) -> "AuthHelper":
         """Return an authorizer that decides all of a request by the current image (see Authorizer.pinned)."""
-        return self if self.authorizer is None else AuthHelper(self.authorizer.pinned())
+        if self.authorizer is None:
+            return self
+        pinned, client = self.authorizer.pinned(), request.session
+        return AuthHelper(pinned, pinned.session(client.principal_text, client.host))
 
     def authorize_cluster_operation(self, request: Request, operation: int) -> None:
         """Require that the operation on the cluster is allowed.
@@ -159,9 +164,10 @@ class AuthHelper:
     ) -> bool:
         if self.authorizer is None:
             return True
-        decided = request.session.decisions_by(self.authorizer).decide(
-            operation, resource_type, name, log_if_allowed=logged[0], log_if_denied=logged[1]
-        )
+        session = self._pinned_for
+        if session is None:
+            session = request.session.decisions_by(self.authorizer)
+        decided = session.decide(operation, resource_type, name, log_if_allowed=logged[0], log_if_denied=logged[1])
         if decided is not None:
             return decided
         make = _kept_action if len(name) <= LONGEST_REMEMBERED else _action
@@ -349,7 +355,9 @@ def describe_cluster(
     requested_type = getattr(body, "endpoint_type", BROKER_ENDPOINTS)
     if requested_type != endpoint_type:
         return _mismatched(version, requested_type, endpoint_type)
-    include_operations = body.include_cluster_authorized_operations
+    operations = NOT_ASKED
+    if body.include_cluster_authorized_operations:
+        operations = auth.pinned(request).cluster_operations(request)
     return build_response(
         DESCRIBE_CLUSTER,
         version,
@@ -367,7 +375,7 @@ def describe_cluster(
             )
             for each in nodes
         ),
-        cluster_authorized_operations=auth.pinned().cluster_operations(request) if include_operations else NOT_ASKED,
+        cluster_authorized_operations=operations,
     )
 
 

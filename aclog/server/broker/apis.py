@@ -251,7 +251,7 @@ class MetadataApis:
         """Handle Metadata: the brokers that are alive, and an error for each requested topic."""
         body, version = request.body, request.header.api_version
         operations, topics = getattr(body, "include_cluster_authorized_operations", False), []
-        pinned = evolve(self, auth=self.auth.pinned())  # the image may change between two pieces
+        pinned = evolve(self, auth=self.auth.pinned(request))  # the image may change between two pieces
         requested = await offload_if(len(body.topics or ()) > MANY, _requested, request)
         for number, topic in enumerate(pinned._topics(request, requested), 1):
             topics.append(topic)
@@ -755,7 +755,7 @@ class BrokerTokenApis:
             return describe_tokens_response(version, (), DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         if not secret:
             return describe_tokens_response(version, (), DELEGATION_TOKEN_AUTH_DISABLED)
-        tokens, pinned = self.publisher.current.tokens, evolve(self, auth=self.auth.pinned())
+        tokens, pinned = self.publisher.current.tokens, evolve(self, auth=self.auth.pinned(request))
         many = len(tokens) + len(request.body.owners or ()) > MANY
         return await offload_if(many, pinned._described, request, tokens, secret)
 

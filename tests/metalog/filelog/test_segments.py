@@ -1,14 +1,17 @@
 """Reads by offset: the bulk check of large reads accepts exactly what the exact check accepts."""
 
+import os
 import random
 import shutil
 
 import pytest
 
-from aclog.metalog.batches import end_offset, iter_batches
+from aclog.metalog.batches import build_batch, end_offset, iter_batches
+from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.filelog import open_reader, segments
-from aclog.metalog.filelog.segments import walk_batches
+from aclog.metalog.filelog.files import segment_name
+from aclog.metalog.filelog.segments import Segments, proved_run, walk_batches
 from tests.support.builders.log_files import KAFKA_LOGS, segment_paths
 
 
@@ -82,3 +85,21 @@ def test_what_was_read_is_found_again_without_a_walk_from_the_beginning(monkeypa
             for _ in range(2):
                 assert reader.read(header.end_offset - 1, 1) == whole[position : position + header.size]
         assert sum(header.size for _, header in walked) < 3 * segments._INDEX_INTERVAL
+
+
+@pytest.mark.parametrize("epochs", [None, (EpochStart(epoch=1, start_offset=0),)], ids=["order of epochs", "epochs"])
+@pytest.mark.parametrize("mark", [1, 4, 7])
+def test_no_check_in_bulk_passes_the_mark_of_a_log_that_is_damaged_after_it(tmp_path, monkeypatch, mark, epochs):
+    """No CRC covers a base offset, so a damaged one is in the columns of a scan, where it breaks their order."""
+    batches = [build_batch([b"\x01\x14\x00\x00"], base_offset=n, leader_epoch=1, timestamp=0) for n in range(16)]
+    batches[8] = bytes(8) + batches[8][8:]  # the middle, where a bisection of all ends begins
+    path = tmp_path / segment_name(0)
+    path.write_bytes(b"".join(batches))
+    monkeypatch.setattr(segments, "_BULK", 0)
+    end = end_offset(Segments.open(tmp_path, epochs).read(0, mark, 1 << 20))
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        run = proved_run(fd, 0, 0, epochs, 0, end=mark)
+    finally:
+        os.close(fd)
+    assert (end, run.offset) == (mark, mark)
