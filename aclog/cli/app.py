@@ -16,7 +16,6 @@ from click.exceptions import Exit, NoSuchCommand
 
 from aclog.cli.listing import ACCESSES, FORMER, PANELS, Line
 from aclog.cli.options import (
-    COLORS,
     HELP_ALL,
     CommandOption,
     ContextName,
@@ -29,7 +28,7 @@ from aclog.cli.options import (
     visible,
 )
 from aclog.metalog.errors import ConfigError, DecodeError, MetadataError, is_newer_kafka, os_error_text
-from aclog.terminal.output import complain, paging, say
+from aclog.terminal.output import ColorChoice, complain, paging, say, use_color
 
 if TYPE_CHECKING:
     from aclog.sources.contexts import ChosenContext
@@ -144,15 +143,7 @@ def _print_version(value: bool) -> None:
         raise Exit
 
 
-def _color_word(text: str) -> str:
-    if text not in COLORS:
-        raise click.BadParameter(f"{text!r} is not one of {', '.join(map(repr, COLORS))}.")
-    return text
-
-
-def _use_color(when: str) -> str:
-    from aclog.terminal.output import use_color
-
+def _use_color(when: ColorChoice) -> ColorChoice:
     use_color(when)
     return when
 
@@ -168,18 +159,16 @@ def _root(
         bool, Option("--no-pager", metavar="", help="Show long output without a pager ([cyan]ACLOG_PAGER[/]).")
     ] = False,
     _color: Annotated[
-        str,
+        ColorChoice,
         Option(
             "--color",
             metavar="WHEN",
-            parser=_color_word,
-            autocompletion=lambda incomplete: [each for each in COLORS if each.startswith(incomplete)],
             callback=_use_color,
             is_eager=True,
             show_default=False,
             help="Colors: always, never, or auto: on a terminal only.",
         ),
-    ] = "auto",
+    ] = ColorChoice.AUTO,
     context: ContextName = None,
 ) -> None:
     """Take the options before a sub-command."""

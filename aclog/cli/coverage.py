@@ -192,10 +192,10 @@ def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
     from aclog.terminal.notices import progress
 
     need_usage_extra()
-    from aclog.ops.usage import AccessLog, warn_of_rejects
+    from aclog.ops.usage import warn_of_rejects
     from aclog.usage.judging import cover_log
 
-    log = AccessLog.of(flags.log(), explain=flags.explain_unread)
+    log = flags.log().open()
     parts, lines, rejects, unread = list[Coverage](), 0, Counter[Reason](), list[UnreadAccesses]()
     with progress("reading the accesses", "rows") as advance:
         for part in cover_log(log.accesses.parts, log.each):

@@ -79,11 +79,11 @@ def denied(
     need_usage_extra()
     from aclog.cli.usage_report import print_denied
     from aclog.ops.policies import settings_of
-    from aclog.ops.usage import AccessLog, denied_requests
+    from aclog.ops.usage import denied_requests
 
     settings, how = settings_of(authorizer), output.choose()
     check_one_stdin({**source.files(), **stdin_among(accesses.accesses)})
-    log, choice = AccessLog.of(accesses, explain=accesses.explain_unread, moment=accesses.moment()), source.choose()
+    log, choice = accesses.open(), source.choose()
     requests = denied_requests(
         log, choice, settings, principals=flags.principal, any_host=flags.any_host, configs=authorizer.configs()
     )

@@ -57,6 +57,7 @@ def topic_settings(flags: AccessesFlags, command_config: Path | None) -> TopicSe
     if not slash or not topic or "/" in topic or not servers:
         raise ConfigError(f"--accesses {topics[0]}: expected {TOPIC_SCHEME}HOST:PORT[,HOST:PORT...]/TOPIC")
     parse_servers("--accesses", servers)
+    flags.moment().check_used(flags.accesses, ())
     where = "" if command_config is None else f"{command_config}: "
     properties = librdkafka_properties(client_security(command_config), where)
     return TopicSettings(topic=topic, properties={"bootstrap.servers": servers, **properties})

@@ -15,13 +15,14 @@ from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.primitives import current_time_ms
 from aclog.ops.policies import read_premises, refuse_unless_known
-from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
+from aclog.ops.usage import Judging, warn_of_rejects, warn_of_unread
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import cluster_of
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import note, optional_time_text, say, time_text, warn
 from aclog.usage.accesses.access_log import NewAccesses, Part, only_new
+from aclog.usage.counting import RowCounts
 from aclog.usage.index.tallies import DayTally, Spool
 from aclog.usage.index.usage_index import KAFKA, PROPERTIES_KEY, REGISTERED, Position, Run, TakenContent, UsageIndex
 from aclog.usage.judging import Each, TalliedPart, tally_log
@@ -53,10 +54,7 @@ class Totals:
     unread: UnreadAccesses = field(factory=UnreadAccesses)
     """What could not be read, or has no time."""
     undecided: UnreadAccesses = field(factory=UnreadAccesses)
-    untimed: int = 0
-    """Accesses without a time."""
-    denials: int = 0
-    """Those that the log itself calls denied."""
+    rows: RowCounts = field(factory=RowCounts)
 
     @property
     def all_unread(self) -> UnreadAccesses:
@@ -79,8 +77,7 @@ class Totals:
                 self.rejects += part.counted.rejects
                 self.unread = UnreadAccesses.sum_of((self.unread, part.counted.unread))
                 self.undecided = UnreadAccesses.sum_of((self.undecided, *(tally.unread for tally in part.tallies)))
-                self.untimed += part.counted.rows.without_time
-                self.denials += part.counted.logged_denials
+                self.rows = RowCounts.sum_of((self.rows, part.counted.rows))
                 yield from part.tallies
 
 
@@ -104,7 +101,7 @@ def update_index(
         MetadataError, OSError: the log, the source or the index cannot be read, or the index not written.
 
     """
-    log = AccessLog.of(flags, each, explain=flags.explain_unread, moment=flags.moment())
+    log = flags.open(each)
     choice = source.choose()
     cluster_id = cluster_of(choice.source)
     with UsageIndex.create(directory) as index:
@@ -225,16 +222,17 @@ def _complaint(totals: Totals, new: NewAccesses) -> str | None:
     name, number = new.input.files[0].path, max(1, len(new.contents))
     if new.contents:
         name = new.contents[0].content.name
-    if totals.denials and totals.denials == totals.lines + totals.untimed:
+    if totals.rows.is_denials_only:
         return (
-            f"{name}: all {totals.denials:,} accesses of {plural(number, 'file')} are "
+            f"{name}: all {totals.rows.total:,} accesses of {plural(number, 'file')} are "
             "denials, by which no rule is ever needed: Kafka logs what it allows only if kafka.authorizer.logger is at "
             "DEBUG: nothing was taken"
         )
-    if totals.lines or not (totals.rejects or totals.untimed):
+    untimed = totals.rows.without_time
+    if totals.lines or not (totals.rejects or untimed):
         return None
     reasons = [f"{reason} {count:,}" for reason, count in totals.rejects.most_common()]
-    reasons += [f"without a time {totals.untimed:,}"] if totals.untimed else []
+    reasons += [f"without a time {untimed:,}"] if untimed else []
     return (
         f"{name}: no line of {plural(number, 'file')} is an access with a time: {', '.join(reasons)}: nothing was taken"
     )
@@ -259,8 +257,8 @@ def print_taken(output: Output, added: AddedRun) -> None:
             say(printable(line))
     for path in new.waiting:
         note(f"{path}: its last line is not whole yet, and is left for the next time")
-    if totals.untimed:
-        warn(f"{totals.untimed:,} accesses have no time: they were left out")
+    if untimed := totals.rows.without_time:
+        warn(f"{untimed:,} accesses have no time: they were left out")
     warn_of_rejects(totals.rejects)
     warn_of_unread(unread, "the index keeps that, and no rule that they may need is called unused")
 

@@ -44,6 +44,7 @@ from click.parser import _OptionParser
 from click.shell_completion import CompletionItem
 
 from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, MetadataError
+from aclog.terminal.output import ColorChoice, use_color
 
 if TYPE_CHECKING:
     from aclog.sources.contexts import ChosenContext
@@ -437,19 +438,16 @@ _HELP_ALL = click.Option(
 """Of every command; the text of `--help` names it."""
 
 
-def _choose_color(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+def _choose_color(ctx: click.Context, param: click.Parameter, value: ColorChoice | None) -> None:
     """Use a value of `--color`."""
     del ctx, param
     if value is not None:
-        from aclog.terminal.output import use_color
-
         use_color(value)
 
 
-COLORS = ("auto", "always", "never")
 _COLOR = click.Option(
     ["color_", "--color"],
-    type=click.Choice(COLORS),
+    type=Choice(list(ColorChoice)),
     expose_value=False,
     is_eager=True,
     hidden=True,

@@ -18,7 +18,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from aclog.cli.listing import MORE
-from aclog.terminal.output import color_choice, emit
+from aclog.terminal.output import ColorChoice, color_choice, emit
 
 _THEME = Theme({
     "option": "bold cyan", "switch": "bold green", "negative_option": "bold magenta", "negative_switch": "bold red",
@@ -70,7 +70,7 @@ def print_help(command: click.Command, context: click.Context, *, is_complete: b
     unless the page `is_complete`.
     """
     choice = color_choice()
-    forced = choice == "always" or any(map(environ.get, ("GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS")))
+    forced = choice is ColorChoice.ALWAYS or any(map(environ.get, ("GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS")))
     width = environ.get("TERMINAL_WIDTH")
     console = Console(
         theme=_THEME,

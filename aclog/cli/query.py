@@ -12,6 +12,7 @@ from aclog.cli.flags.common import (
     OutputFlags,
     SourceFlags,
     format_option,
+    given_accesses,
 )
 from aclog.cli.flags.repository import choice_of_lint, settings_of_lint
 from aclog.cli.options import Argument, Group, Option
@@ -89,7 +90,6 @@ def query(
     need_query_extra()
     from aclog.ops.lint import lint_source
     from aclog.ops.query import QueriedSource, run_query
-    from aclog.ops.usage import AccessLog
 
     how = output.choose(format_, pipe=OutputFormat.TABLE)
     topics = source.topics()
@@ -100,7 +100,8 @@ def query(
         lint_choice, names = choice_of_lint(source, settings, choice, topics)
         return lint_source(lint_choice, settings, topics=names)
 
-    log = AccessLog.of(flags) if flags.accesses else None
+    accesses = given_accesses(flags)
+    log = None if accesses is None else accesses.open()
     queried = QueriedSource(
         choice=choice,
         image=choice.image(),

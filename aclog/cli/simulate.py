@@ -52,7 +52,6 @@ def simulate(
     need_usage_extra()
     from aclog.cli.diff_report import SideFlags
     from aclog.cli.usage_report import report_simulation
-    from aclog.ops.usage import AccessLog
     from aclog.ops.usage import simulate as simulate_accesses
 
     how = output.choose(format_, pipe=OutputFormat.TEXT)
@@ -60,9 +59,7 @@ def simulate(
     sides.check(stdin_among(accesses.accesses))
     raise Exit(
         report_simulation(
-            simulate_accesses(
-                AccessLog.of(accesses, explain=accesses.explain_unread, moment=accesses.moment()), sides.states()
-            ),
+            simulate_accesses(accesses.open(), sides.states()),
             how,
         )
     )

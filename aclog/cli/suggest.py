@@ -44,13 +44,13 @@ def suggest(
     need_usage_extra()
     from aclog.cli.usage_report import print_suggestion
     from aclog.ops.policies import settings_of
-    from aclog.ops.usage import AccessLog, suggest_least
+    from aclog.ops.usage import suggest_least
 
     settings, how, topics = settings_of(authorizer), output.choose(), source.topics()
     options = flags.options(window, topics)
     check_one_stdin({**source.files(), **stdin_among(accesses.accesses)})
     log, choice = (
-        AccessLog.of(accesses, explain=accesses.explain_unread, moment=accesses.moment()),
+        accesses.open(),
         source.choose(topics=topics),
     )
     print_suggestion(suggest_least(log, choice, settings, options, authorizer.configs()), flags, how)

@@ -20,7 +20,7 @@ from aclog.console.findings import Item, Kind, LookResult, Subject, Use, Uses
 from aclog.metalog.errors import ConfigError, plural
 from aclog.metalog.primitives import current_time_ms
 from aclog.ops.unused import decided_by, proved, silence_text, time_of, unread_of_rule, why_unjudged
-from aclog.ops.usage import AccessLog, Judging, unknown_kafka
+from aclog.ops.usage import Judging, unknown_kafka
 from aclog.sources.logs import cluster_id_of
 from aclog.usage.index.database import FILE
 from aclog.usage.index.usage_index import UsageIndex
@@ -231,8 +231,8 @@ class LogFinder:
         # Those of the state name the Kafka of its brokers: in a log, they may have run another one before.
         settings = evolve(subject.policy.settings, is_kafka_stated=self.is_kafka_named)
         judging = _judging(self.log, subject, settings)
-        counted, judged = AccessLog.of(self.accesses).count_window(judging, self.days, None, with_coverage=True)
-        if counted.logged_denials and counted.logged_denials == counted.rows.total:
+        counted, judged = self.accesses.open().count_window(judging, self.days, None)
+        if counted.rows.is_denials_only:
             raise ConfigError(
                 f"--accesses: all {counted.rows.total:,} accesses are denials, by which no rule is ever needed: Kafka "
                 "logs what it allows only if kafka.authorizer.logger is at DEBUG"

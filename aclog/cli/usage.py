@@ -48,9 +48,9 @@ def usage(
     need_usage_extra()
     from aclog.cli.usage_report import report_usage
     from aclog.ops.policies import settings_of
-    from aclog.ops.usage import AccessLog, use_of_acls
+    from aclog.ops.usage import use_of_acls
 
     how, settings = output.choose(format_, pipe=OutputFormat.TEXT), settings_of(authorizer)
     check_one_stdin({**source.files(), **stdin_among(accesses.accesses)})
-    until, log = window.end(), AccessLog.of(accesses, explain=accesses.explain_unread, moment=accesses.moment())
+    until, log = window.end(), accesses.open()
     report_usage(use_of_acls(log, source.choose(), settings, window.days, until, authorizer.configs()), how)

@@ -129,6 +129,8 @@ USAGE_COLUMNS: Final = (
     Column(key="needed"),
     Column(key="removable"),
 )
+_PREMISES_COLUMN: Final = Column(key="premises", spare=True, text=", ".join)
+"""If anything is unknown that could turn an answer."""
 
 
 def report_usage(usage: LogUsage, output: Output) -> None:
@@ -136,7 +138,9 @@ def report_usage(usage: LogUsage, output: Output) -> None:
     usage_report = usage.report
     # In rows the column `unread` needs the explanation that the summary has anyway.
     if output.is_rows:
-        output.print_rows((*USAGE_COLUMNS, UNREAD_COLUMN) if usage_report.unread else USAGE_COLUMNS, usage.objects())
+        more = [UNREAD_COLUMN] if usage_report.unread else []
+        more += [_PREMISES_COLUMN] if usage.row_premises() else []
+        output.print_rows((*USAGE_COLUMNS, *more), usage.objects())
         warn_of_unread(usage_report.unread, unjudged_text(usage_report))
     else:
         for line in summary_lines(usage_report, _removable(usage_report)):

@@ -302,6 +302,7 @@ def _by_index(path: Path, place: FoundPlace, acls: Sequence[StandardAcl]) -> Rul
 
 def _by_log(flags: "ReadAccesses", place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
     from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
+    from aclog.usage.counting import RowCounts
     from aclog.usage.decisions.intervals import ALWAYS, Rules
     from aclog.usage.judging import tally_log
 
@@ -314,21 +315,20 @@ def _by_log(flags: "ReadAccesses", place: FoundPlace, acls: Sequence[StandardAcl
     rejects: Counter[Reason] = Counter()
     unread = list[UnreadAccesses]()
     times: list[int] = []
-    accesses = denials = 0
+    rows = list[RowCounts]()
     for part in _counted(tally_log(log.accesses.parts, judging.how(None), log.each)):
         last = last.plus(*(tally.last_use for tally in part.tallies))
         rejects += part.counted.rejects
         unread += (part.counted.unread, *(tally.unread for tally in part.tallies))
         times += [each for each in (part.counted.earliest, part.counted.latest) if each is not None]
-        accesses += part.counted.rows.total
-        denials += part.counted.logged_denials
+        rows.append(part.counted.rows)
     name = ", ".join(flags.accesses)
     if not times:
         raise ConfigError(f"--accesses {name}: holds no access with a time: expected some")
-    if denials and denials == accesses:
+    if (counts := RowCounts.sum_of(rows)).is_denials_only:
         raise ConfigError(
-            f"--accesses {name}: all {denials:,} accesses are denials, by which no rule is used: Kafka logs what it "
-            "allows only if kafka.authorizer.logger is at DEBUG"
+            f"--accesses {name}: all {counts.total:,} accesses are denials, by which no rule is used: Kafka logs what "
+            "it allows only if kafka.authorizer.logger is at DEBUG"
         )
     warn_of_rejects(rejects)
     of_log = {acl: _use_of(last, number) for acl, number in _ordinals(judging.rules, acls).items()}

@@ -230,12 +230,8 @@ class AccessLog:
 
             return count_log(self.accesses.parts, how, self.each, counted=counted)
 
-    def count_window(
-        self, judged: "Judging", days: int, until: datetime | None, *, with_coverage: bool = False
-    ) -> tuple[CountedLog, Judged]:
+    def count_window(self, judged: "Judging", days: int, until: datetime | None) -> tuple[CountedLog, Judged]:
         """Count the rows of the last `days` before `until`, by default before the latest access.
-
-        `with_coverage`: also which brokers and hours there are, and what the log itself calls denied.
 
         Raises:
             ConfigError: no access has a time, or `days` is out of bounds; as count_log.
@@ -243,7 +239,7 @@ class AccessLog:
         """
         check_days(days)
         window = None if until is None else Window.ending(until, days)
-        counted = self.count(judged.how(window, with_coverage=with_coverage))
+        counted = self.count(judged.how(window))
         if window is None:
             if counted.earliest is None or counted.latest is None:
                 raise self.error("no access has a timestamp: expected one, or the end of the window (--until)")
@@ -252,7 +248,7 @@ class AccessLog:
             window = Window.ending(of_micros(latest), days)
             if of_micros(counted.earliest) < window.start:
                 # what is older must not count: a second pass, now that the window is known
-                counted = self.count(judged.how(window, with_coverage=with_coverage))
+                counted = self.count(judged.how(window))
         return counted, judged.in_window(window)
 
 
@@ -295,9 +291,7 @@ class Judging:
         """Return the same for a window."""
         return Judged(rules=self.rules, settings=self.settings, window=window, own_time=self.own_time)
 
-    def how(
-        self, window: Window | None, *, by_day: bool = False, timeless: bool = False, with_coverage: bool = False
-    ) -> HowToCount:
+    def how(self, window: Window | None, *, by_day: bool = False, timeless: bool = False) -> HowToCount:
         """Return how to count accesses for it; `timeless`: also those without a time."""
         start = self.rules.intervals.known_from
         return HowToCount(
@@ -307,7 +301,6 @@ class Judging:
             window=window,
             known_from=start * 1000 if self.own_time and start > ALWAYS else None,
             by_day=by_day,
-            with_coverage=with_coverage,
             timeless=timeless,
         )
 
@@ -355,6 +348,7 @@ def warn_of_unread(unread: UnreadAccesses, what: str) -> None:
 _MOST_DENIALS: Final = 10
 """Denied requests of a report."""
 _NAMED_HOLES: Final = 5
+_NEVER: Final = (Answer.NEVER_MATCHED, Answer.NEVER_NEEDED)
 _USAGE_KEYS: Final = (*RULE_COLUMNS, "answer", "matched", "needed", "removable")
 
 
@@ -366,12 +360,10 @@ class LogUsage:
     rejects: Counter[Reason]
     unknown: Premises
     """Settings for which no ACL counts as removable."""
-    denials_only: bool = False
-    """Whether the log has denials alone: it has no use of an ALLOW."""
 
     def premises(self) -> Iterator[str]:
         """Yield what the report does not know, and what it does not count, as sentences."""
-        if self.denials_only:
+        if self.report.is_denials_only:
             yield _DENIALS_ONLY
         if not self.report.has_times:
             yield _NO_TIMES
@@ -386,15 +378,19 @@ class LogUsage:
 
     def objects(self) -> Iterator[JsonObject]:
         """Yield an object for each ACL."""
-        # `unread` is only there if there are any: the other rows keep their keys
-        keys = [*_USAGE_KEYS, *(["unread"] if self.report.unread else [])]
+        # `unread` and `premises` are only there if there are any: the other rows keep their keys
+        keys, premises = [*_USAGE_KEYS, *(["unread"] if self.report.unread else [])], self.row_premises()
         for batch in self.report.rules.select(keys).to_batches(max_chunksize=1 << 14):
-            yield from batch.to_pylist()
+            for row in batch.to_pylist():
+                yield row | {"premises": premises if row["answer"] in _NEVER else []} if premises else row
+
+    def row_premises(self) -> list[str]:
+        """Return what is unknown, and could turn the answer about an ACL without use: `history`, `days`."""
+        premises = {"history": not self.report.has_times, "days": bool(empty_days(self.report))}
+        return [name for name, is_unknown in premises.items() if is_unknown]
 
     def warn(self) -> None:
         """Warn of what the report does not know, and of lines that are not accesses."""
-        if self.denials_only:
-            warn(_DENIALS_ONLY)
         warn_of_gaps(self.report)
         warn_of_rejects(self.rejects)
 
@@ -418,18 +414,14 @@ def use_of_acls(
     """
     judging = Judging.of(choice, settings)
     unknown = read_premises(choice, configs).without({SUPER_USERS_CONFIG})
-    counted, judged = log.count_window(judging, days, until, with_coverage=True)
+    counted, judged = log.count_window(judging, days, until)
     usage_report = report(
         counted.accesses, judged, counted.rows, counted.days, top=_MOST_DENIALS, unread=counted.unread
     )
-    denials_only = 0 < counted.logged_denials == counted.rows.total - counted.rows.without_time
-    if denials_only:
-        usage_report = usage_report.of_denials()
     return LogUsage(
         report=usage_report.without_proof() if unknown else usage_report,
         rejects=counted.rejects,
         unknown=unknown,
-        denials_only=denials_only,
     )
 
 
@@ -450,7 +442,9 @@ _NO_TIMES = "the source has no history: all of its ACLs are assumed to be in for
 
 
 def warn_of_gaps(usage_report: UsageReport) -> None:
-    """Warn of what the report does not know: when the ACLs were in force, and days without any access."""
+    """Warn of what the report does not know: use of ALLOWs, when ACLs were in force, and days without any access."""
+    if usage_report.is_denials_only:
+        warn(_DENIALS_ONLY)
     if not usage_report.has_times:
         note(_NO_TIMES)
     if text := holes_text(usage_report):
@@ -653,7 +647,7 @@ def suggest_least(
 
     Raises:
         SuggestionError: they are not sound.
-        ConfigError: a malformed file, or what decides is unknown, so that nothing is proved.
+        ConfigError: a malformed file, a log of denials alone, or what decides is unknown, so that nothing is proved.
         MetadataError, OSError: the log or the source cannot be read.
 
     """
@@ -665,6 +659,11 @@ def suggest_least(
     settings = judging.settings if kafka is None else judging.settings.of_generation(Generation.V4_4)
     acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
     counted, judged = log.count_window(judging, options.days, options.until)
+    if counted.rows.is_denials_only:
+        raise ConfigError(
+            f"{log.names}: all {counted.rows.total:,} accesses are denials, by which no rule is ever needed: Kafka "
+            "logs what it allows only if kafka.authorizer.logger is at DEBUG"
+        )
     exist = existing_topics(options.topics, (image,), (choice,))
     for principal in sorted(options.principals - image.acls.principals()):
         warn(f"--principal {principal}: no rule is for it")

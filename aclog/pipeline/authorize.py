@@ -338,24 +338,6 @@ undecided."""
 _CODES: Final = tuple(f"decision_code_{side}" for side in _SIDES)
 
 
-def simulate(
-    accesses: DataFrame,
-    before: tuple[Rules, Settings],
-    after: tuple[Rules, Settings],
-    *,
-    own_time: bool = False,
-) -> DataFrame:
-    """Return a row for each distinct access whose decision changes and each pair of ACLs that decide it.
-
-    An ACL that was removed and added again counts as two.
-
-    Columns: `change`; the five of the access; `count`, `first_at`, `last_at` (null without `timestamp`);
-    decision_before, rule_before, rule_id_before, and the same after. With `own_time` each row of the log is decided by
-    the ACLs of its own time on both sides. Nothing is collected on the driver.
-    """
-    return flips_of(simulated(accesses, before, after, own_time=own_time), before[0], after[0])
-
-
 def simulated(
     accesses: DataFrame, before: tuple[Rules, Settings], after: tuple[Rules, Settings], *, own_time: bool = False
 ) -> DataFrame:

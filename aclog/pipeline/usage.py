@@ -22,7 +22,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline.authorize import decision_code, with_decision, with_texts
 from aclog.pipeline.session import broadcast
 from aclog.pipeline.storage import has_file, is_directory, joined
-from aclog.usage.accesses.access_batch import note_text
+from aclog.usage.accesses.access_batch import LOGGED_DECISION, note_text
 from aclog.usage.accesses.parquet import EARLIEST_COLUMN, LATEST_COLUMN, ParquetPart, latest_time, read_plain
 from aclog.usage.arrow import regrouped
 from aclog.usage.counting import (
@@ -73,7 +73,7 @@ class AccessRows:
     """The rows of an access log: of a table of Spark's, or in files that workers read on their own, which is faster."""
 
     frame: DataFrame
-    """The columns REQUEST_COLUMNS and `timestamp`, or the numbers of the parts."""
+    """The columns REQUEST_COLUMNS, `timestamp` and, if there is one, `loggedDecision`, or the numbers of the parts."""
     parts: "Broadcast[Sequence[ParquetPart]] | None" = None
 
     @classmethod
@@ -81,7 +81,8 @@ class AccessRows:
         """Take the rows of a table. Raises ConfigError: it has no column `timestamp`."""
         if "timestamp" not in accesses.columns:
             raise ConfigError("no column 'timestamp' in the accesses: expected one, to select those in the window")
-        return cls(frame=accesses.select(*REQUEST_COLUMNS, "timestamp"))
+        decision = [F.col(name).cast("string").alias(name) for name in [LOGGED_DECISION] if name in accesses.columns]
+        return cls(frame=accesses.select(*REQUEST_COLUMNS, "timestamp", *decision))
 
     @classmethod
     def of_parts(cls, spark: SparkSession, parts: Sequence[ParquetPart]) -> Self:
@@ -400,7 +401,8 @@ def usage(
     """Report on the accesses of the last `window_days` before `until`, by default before the latest access.
 
     With `own_time` each access is decided by the ACLs of its own time, otherwise by those of the last version.
-    `accesses` has REQUEST_COLUMNS and `timestamp`; it is read once, and before that its timestamps without `until`.
+    `accesses` has REQUEST_COLUMNS, `timestamp` and, if the log names its decisions, `loggedDecision`; it is read once,
+    and before that its timestamps without `until`.
     `unread` are the accesses of the log whose lines could not be read.
 
     Raises:
@@ -428,7 +430,7 @@ def _report_on_workers(
         by_acls = decided.where(F.col(DECISION_CODE) >= int(DecisionCode.DEFAULT_ALLOW))
         usage_of_rules = rule_usage(by_acls, sent, judged.settings, judged.assessed(unknown))
         by_code = decided.groupBy(DECISION_CODE).agg(F.sum("count").alias("rows"))
-        return UsageReport(
+        usage_report = UsageReport(
             rules=rule_table(judged.rules, usage_of_rules),
             denied=most_denied(decided, judged.rules, top),
             holes=days_without_access(judged.window, counted.days),
@@ -437,6 +439,7 @@ def _report_on_workers(
             has_times=judged.has_times,
             unread=unknown,
         )
+        return usage_report.of_log(counted.rows)
     finally:
         decided.unpersist()
 

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from unicodedata import combining, east_asian_width
 
+from attrs import evolve
+
 from aclog.analysis.comparison import Comparison, turning_same
 from aclog.analysis.policy import generation_object, merged
 from aclog.analysis.timeline import explained
@@ -252,13 +254,7 @@ EXIT = Command(
     run=_exit,
     at_prompt_only=True,
 )
-QUIT = Command(
-    name="quit",
-    description="Leave the shell.",
-    signature=Signature(),
-    run=_exit,
-    at_prompt_only=True,
-)
+QUIT = evolve(EXIT, name="quit")
 
 
 # `find`: the paths of all nodes under a node.

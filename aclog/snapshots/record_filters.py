@@ -4,13 +4,15 @@ A filter is called with a value, and decides. `rows` only narrows down: it may k
 """
 
 from collections.abc import Collection, Iterable
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from attrs import define, field, frozen
+from numpy.typing import NDArray
 
 from aclog.authorizer.acl import WILDCARD
-from aclog.metalog.columns import Bytes, Int64s, bytes_at, slices_at, unsigned_varints
+from aclog.metalog.columns import Bools, Bytes, Int64s, bytes_at, slices_at, unsigned_varints
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.primitives import Buffer, read_unsigned_varint
 from aclog.metalog.records import RecordType
@@ -74,6 +76,11 @@ class AdditionsOf:
 
     _ids: Collection[bytes]
 
+    @cached_property
+    def _id_heads(self) -> NDArray[np.uint64]:
+        """The first 8 bytes of the ids, sorted."""
+        return np.sort(np.array([int.from_bytes(each[:8]) for each in self._ids], np.uint64))
+
     def __call__(self, value: bytes) -> bool:
         """Decide by the apiKey and the id in a record's value, both at fixed positions."""
         if len(value) < _TYPE:
@@ -86,11 +93,18 @@ class AdditionsOf:
         """Return those whose id begins as one of the ids does."""
         keys, short = api_keys(buffer, start, end), end - start < _TYPE
         kept = short | ((keys != _ADDED) & (keys != _REMOVED))
-        heads = np.array([int.from_bytes(each[:8]) for each in self._ids], np.uint64)
         added = np.flatnonzero(~short & (keys == _ADDED))
         found = slices_at(np.frombuffer(buffer, np.uint8), start[added] + _ID, 8).view(">u8")[:, 0]
-        kept[added[np.isin(found.astype(np.uint64), heads)]] = True
+        kept[added[_is_among(found.astype(np.uint64), self._id_heads)]] = True
         return np.flatnonzero(kept)
+
+
+def _is_among(numbers: NDArray[np.uint64], ordered: NDArray[np.uint64]) -> Bools:
+    """Return which numbers are among some in ascending order."""
+    if not len(ordered):
+        return np.zeros(len(numbers), np.bool_)
+    places = np.minimum(np.searchsorted(ordered, numbers), len(ordered) - 1)
+    return np.asarray(ordered[places] == numbers)
 
 
 def _heads(names: Iterable[str]) -> tuple[bytes, ...]:

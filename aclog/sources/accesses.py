@@ -153,11 +153,11 @@ def is_parquet(path: str) -> bool:
 
 
 def is_lines(path: str) -> bool:
-    """Return whether a path is a file of text, neither Parquet nor Avro."""
+    """Return whether a path is a file of text: not of Parquet, Avro or ORC."""
     if path.endswith(PARQUET_ENDINGS) or not Path(path).is_file():
         return False
     with Path(path).open("rb") as opened:
-        return opened.read(4) not in TABLES
+        return not opened.read(max(map(len, TABLES))).startswith(TABLES)
 
 
 def is_stream(path: str) -> bool:

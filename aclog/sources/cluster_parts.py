@@ -88,8 +88,9 @@ def _parts(choice: ChosenSource | None, clusters: "Clusters") -> dict[str, Chose
     rules, paths = defaultdict[str, list[LocatedRule]](list), defaultdict[str, set[str]](set)
     unread = defaultdict[str, list[Unread]](list)
     topics = defaultdict[str, list[tuple[str, FileOrigin]]](list)
+    names = {place: clusters.of_place(layout, place) for place in layout.origins}  # many rules share a place
     for rule in layout.stated.located():
-        for name in clusters.of(layout, rule.origin):
+        for name in names[layout.place(rule.origin)]:
             rules[name].append(rule)
             paths[name] |= {layout.path_of[each.file] for each in rule.origin.steps if each.file in layout.path_of}
     for each in source.unread:

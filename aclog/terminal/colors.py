@@ -7,6 +7,7 @@ aclog.terminal.output, which every command imports: only a terminal needs this.
 import os
 import re
 import socket
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -82,11 +83,17 @@ def has_links() -> bool:
 
 def _link(text: str, path: str) -> str | None:
     """Return a hyperlink to a file, if it exists; the text names what it opens."""
+    address = _address(path, Path.cwd())
+    return None if address is None else f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"
+
+
+@lru_cache(1 << 10)
+def _address(path: str, directory: Path) -> str | None:
+    """Return the address of a file below a directory, if it exists: many lines name the same one."""
     try:
-        file = Path(path).resolve()
+        file = (directory / path).resolve()
         if not file.is_file():
             return None
     except (OSError, ValueError):
         return None
-    address = f"file://{quote(socket.gethostname())}{quote(str(file))}"
-    return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"
+    return f"file://{quote(socket.gethostname())}{quote(str(file))}"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
+from enum import StrEnum
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
@@ -56,25 +57,34 @@ def _printable(value: object) -> str:
 # Colors: on a terminal, unless NO_COLOR is set; `--color` decides otherwise.
 
 
-_COLORS: ContextVar[str] = ContextVar("aclog_color", default="auto")
+class ColorChoice(StrEnum):
+    """A value of --color."""
+
+    AUTO = "auto"
+    """On a terminal only."""
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+_COLORS: ContextVar[ColorChoice] = ContextVar("aclog_color", default=ColorChoice.AUTO)
 """The value of --color of this invocation of a command."""
 
 
-def color_choice() -> str:
-    """Return the value of --color: `auto` without it."""
+def color_choice() -> ColorChoice:
+    """Return the value of --color: AUTO without it."""
     return _COLORS.get()
 
 
-def use_color(when: str) -> None:
-    """Print colors for the rest of this invocation: `auto`, `always` or `never`."""
+def use_color(when: ColorChoice) -> None:
+    """Print colors like that for the rest of this invocation."""
     _COLORS.set(when)
 
 
 def has_colors(stream: Any = None) -> bool:
     """Return whether a stream, by default stdout, gets colors."""
     when = _COLORS.get()
-    if when != "auto":
-        return when == "always"
+    if when is not ColorChoice.AUTO:
+        return when is ColorChoice.ALWAYS
     is_terminal: bool = (sys.stdout if stream is None else stream).isatty()
     return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 

@@ -1,13 +1,13 @@
 """Counting of accesses: distinct accesses, coverage and days, in bounded memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field, fields, frozen
 
 from aclog.authorizer.index.layout import Int32s, changes, expanded
 from aclog.authorizer.settings import Settings
@@ -599,7 +599,7 @@ _NO_TIME = np.iinfo(np.int64).min
 
 @frozen(kw_only=True)
 class RowCounts:
-    """The rows of a log that were not counted as accesses, by reason."""
+    """The rows of a log, and those that were not counted as accesses, by reason."""
 
     total: int = 0
     without_time: int = 0
@@ -607,6 +607,19 @@ class RowCounts:
     """Outside the window."""
     before_log: int = 0
     """In the window, but before the ACLs are known."""
+    logged_denials: int = 0
+    """Those that the log itself calls DENIED, counted or not."""
+
+    @property
+    def is_denials_only(self) -> bool:
+        """Whether the log has denials alone, as Kafka writes at INFO: it has no use of an ALLOW."""
+        return 0 < self.logged_denials == self.total
+
+    @classmethod
+    def sum_of(cls, counts: Iterable[Self]) -> Self:
+        """Return the sum."""
+        parts = list(counts)
+        return cls(**{each.name: sum(getattr(part, each.name) for part in parts) for each in fields(cls)})
 
 
 @define(eq=False, kw_only=True)
@@ -622,8 +635,6 @@ class LogCounter:
     """Counts all lines with a time, in the window or not, by their column `broker`; None if coverage is not needed."""
     timeless: bool = False
     """Whether rows without a time are also counted: then there is no window, and one version of the ACLs."""
-    logged_denials: int = field(default=0, init=False)
-    """With `coverage`: the number of rows that were logged as DENIED."""
     rows: RowCounts = field(factory=RowCounts, init=False)
     days: set[int] = field(factory=set, init=False)
     """The days (UTC, since 1970) with any access, in the window or not."""
@@ -641,10 +652,6 @@ class LogCounter:
         self._note_times(times[timed])
         if self.coverage is not None:
             self.coverage.add(times[timed], batch.column("broker").filter(pa.array(timed)))
-            if "loggedDecision" in batch.schema.names:
-                decisions: Any = batch.column("loggedDecision")
-                denied: Any = pc.sum(pc.is_in(decisions, pa.array(["DENIED"])))
-                self.logged_denials += denied.as_py() or 0
         inside = timed if self.window is None else timed & _is_in(self.window, times)
         visible = inside if self.known_from is None else inside & (times >= self.known_from)
         total, with_time, in_window, counted = len(times), *(int(each.sum()) for each in (timed, inside, visible))
@@ -654,6 +661,7 @@ class LogCounter:
             without_time=self.rows.without_time + total - with_time,
             outside=self.rows.outside + with_time - in_window,
             before_log=self.rows.before_log + in_window - counted,
+            logged_denials=self.rows.logged_denials + _denials(batch),
         )
         if with_time < total:
             mask = pa.array(~timed)
@@ -682,6 +690,15 @@ class LogCounter:
         first, last = int(times.min()), int(times.max())
         self.earliest = first if self.earliest is None else min(self.earliest, first)
         self.latest = last if self.latest is None else max(self.latest, last)
+
+
+def _denials(batch: pa.RecordBatch | pa.Table) -> int:
+    """Return the number of rows that were logged as DENIED."""
+    if "loggedDecision" not in batch.schema.names:
+        return 0
+    decisions: Any = batch.column("loggedDecision")
+    denied: Any = pc.sum(pc.is_in(decisions, pa.array(["DENIED"])))
+    return denied.as_py() or 0
 
 
 def _decoded(column: Any) -> Any:

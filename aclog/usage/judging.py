@@ -5,6 +5,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from attrs import Factory, define, evolve, field, fields, frozen
+from attrs import Factory, define, evolve, field, frozen
 
 from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import Settings
@@ -139,32 +140,28 @@ class UsageReport:
     """Whether intervals are known; if not, all ACLs count as in force in the whole window."""
     unread: UnreadAccesses
     """Accesses that may lie in the window and could not be read or decided; not those of super users."""
+    is_denials_only: bool = False
+    """Whether the log has denials alone (RowCounts): no ALLOW counts as unused, and no ACL as removable."""
 
     def without_proof(self) -> "UsageReport":
         """Return the report without claims that require all premises of decisions to be known.
 
         A resource may be open to everyone without its last ACL, so no ACL is removable, and a DENY may be needed.
         """
-        columns = (self.rules.column(name).to_pylist() for name in ("permissionType", "answer"))
-        answers = [
-            Answer.NOT_JUDGED.value if (permission, answer) == ("DENY", Answer.NEVER_NEEDED) else answer
-            for permission, answer in zip(*columns, strict=True)
-        ]
-        return self._with(answers)
+        return self._not_judged({("DENY", Answer.NEVER_NEEDED)})
 
-    def of_denials(self) -> "UsageReport":
-        """Return the report of a log with denials alone, as Kafka writes at INFO: it has no use of an ALLOW."""
-        columns = (self.rules.column(name).to_pylist() for name in ("permissionType", "answer"))
-        unknown = (Answer.NEVER_MATCHED, Answer.NEVER_NEEDED)
-        answers = [
-            Answer.NOT_JUDGED.value if permission == "ALLOW" and answer in unknown else answer
-            for permission, answer in zip(*columns, strict=True)
-        ]
-        return self._with(answers)
+    def of_log(self, rows: RowCounts) -> "UsageReport":
+        """Return the report of a log with these rows: of denials alone, it has no use of an ALLOW."""
+        if not rows.is_denials_only:
+            return self
+        unknown = self._not_judged({("ALLOW", Answer.NEVER_MATCHED), ("ALLOW", Answer.NEVER_NEEDED)})
+        return evolve(unknown, is_denials_only=True)
 
-    def _with(self, answers: list[str]) -> "UsageReport":
-        """Return the report with other answers, by which no ACL is removable."""
+    def _not_judged(self, unknown: AbstractSet[tuple[str, Answer]]) -> "UsageReport":
+        """Return the report in which ACLs of these types with these answers are not judged, and none is removable."""
         rules = self.rules
+        pairs = zip(*(rules.column(name).to_pylist() for name in ("permissionType", "answer")), strict=True)
+        answers = [Answer.NOT_JUDGED.value if pair in unknown else pair[1] for pair in pairs]
         for name, values in (("answer", pa.array(answers, pa.string())), ("removable", pa.array([False] * len(rules)))):
             rules = rules.set_column(rules.schema.get_field_index(name), name, values)
         return evolve(self, rules=rules)
@@ -226,7 +223,7 @@ def report(
     decided = with_codes(counted, judged)
     unknown = UnreadAccesses.sum_of((unread, undecided(decided, np.asarray(decided.column(DECISION_CODE)))))
     unknown = judged.unread(unknown)
-    return UsageReport(
+    usage_report = UsageReport(
         rules=rule_table(judged.rules, _usage(decided, judged, judged.assessed(unknown))),
         denied=most_denied(decided, judged.rules, top),
         holes=days_without_access(judged.window, days),
@@ -235,6 +232,7 @@ def report(
         has_times=judged.has_times,
         unread=unknown,
     )
+    return usage_report.of_log(rows)
 
 
 def with_codes(counted: pa.Table, judged: Judged) -> pa.Table:
@@ -387,8 +385,6 @@ class CountedLog:
     """Unreadable accesses among them, and rows without a time that were not counted."""
     coverage: Coverage = field(factory=Coverage.nothing)
     """If requested: all lines with a time, by broker and hour."""
-    logged_denials: int = 0
-    """With coverage: the number of lines that were logged as DENIED."""
 
     @classmethod
     def sum_of(cls, parts: Iterable[Self]) -> Self:
@@ -396,14 +392,13 @@ class CountedLog:
         logs = list(parts)
         return cls(
             accesses=_added_up(pa.concat_tables([part.accesses for part in logs])),
-            rows=_sum([part.rows for part in logs]),
+            rows=RowCounts.sum_of(part.rows for part in logs),
             days=frozenset[int]().union(*(part.days for part in logs)),
             earliest=min((part.earliest for part in logs if part.earliest is not None), default=None),
             latest=max((part.latest for part in logs if part.latest is not None), default=None),
             rejects=sum((part.rejects for part in logs), Counter[Reason]()),
             unread=UnreadAccesses.sum_of(part.unread for part in logs),
             coverage=Coverage.sum(part.coverage for part in logs),
-            logged_denials=sum(part.logged_denials for part in logs),
         )
 
 
@@ -414,11 +409,6 @@ def _added_up(accesses: pa.Table) -> pa.Table:
     added = accesses.group_by(keys).aggregate(how)
     named = added.rename_columns({f"{name}_{how}": name for name, how in sums.items()})
     return named.select(accesses.schema.names).cast(accesses.schema)
-
-
-def _sum(counts: list[RowCounts]) -> RowCounts:
-    names = [each.name for each in fields(RowCounts)]
-    return RowCounts(**{name: sum(getattr(each, name) for each in counts) for name in names})
 
 
 # Work in several processes, or in this one if there are few parts.
@@ -604,7 +594,6 @@ class PartCounter:
             rejects=rejects,
             unread=UnreadAccesses.sum_of((*unread, counter.unread.total)),
             coverage=Coverage.nothing() if counter.coverage is None else counter.coverage.coverage(),
-            logged_denials=counter.logged_denials,
         )
 
     def nothing(self) -> CountedLog:

@@ -19,6 +19,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses.kafka_log import event_schema
@@ -206,9 +207,9 @@ def test_events_from_a_pipe_are_accesses(tmp_path):
         assert read_accesses(path) == read_accesses(str(tmp_path / "log"))
 
 
-@pytest.mark.parametrize("form", ["Parquet", "Avro"])
+@pytest.mark.parametrize("form", ["Parquet", "Avro", "ORC"])
 def test_a_damaged_binary_form_in_a_pipe_is_refused_by_its_name(tmp_path, form):
-    data = {"Parquet": b"PAR1" + bytes(60), "Avro": b"Obj\x01" + bytes(60)}[form]
+    data = {"Parquet": b"PAR1", "Avro": b"Obj\x01", "ORC": b"ORC"}[form] + bytes(60)
     for read in (read_accesses, read_seen_accesses):
         with piped(tmp_path / "pipe", data) as path, pytest.raises(ConfigError, match=f"^{path}: "):
             read(path)
@@ -302,6 +303,28 @@ def test_only_one_reader_of_stdin(tmp_path, command):
     index = ["--index", tmp_path] if command in {"usage-index", "unused"} else []
     refused = aclog(command, "--acls", "-", *more, *index, "--accesses", "-", stdin=b"")
     assert (refused.code, "only one of them can be stdin" in refused.err) == (2, True)
+
+
+def test_orc(tmp_path, monkeypatch):
+    """An ORC file is a table for every reader: in a pipe, on stdin, for lint, and without pyarrow."""
+    orc.write_table(pa.Table.from_pylist([PLAIN] * 3), tmp_path / "t.orc")
+    expected = read_accesses(str(tmp_path / "t.orc"))
+    assert sum(expected.counts.values()) == 3
+    data = (tmp_path / "t.orc").read_bytes()
+    with piped(tmp_path / "pipe", data) as path:
+        assert read_accesses(path) == expected
+    with piped(tmp_path / "pipe", data) as path:
+        assert read_seen_accesses(path).requests == set(expected.counts)
+    assert read_seen_accesses(str(tmp_path / "t.orc")).requests == set(expected.counts)
+    rules = tmp_path / "rules"
+    rules.write_text("")
+    found = aclog(
+        "diff", "--acls", rules, "--to-acls", rules, "--to-super-users", "User:j", "--accesses", "-", stdin=data
+    )
+    assert found.lines[-1].startswith("3 of the accesses flip"), found
+    monkeypatch.setattr("aclog.sources.accesses.has_pyarrow", lambda: False)
+    with pytest.raises(ConfigError, match=r" install .*\[parquet\]'"):
+        read_accesses(str(tmp_path / "t.orc"))
 
 
 def test_lint_counts_events_after_other_accesses_as_unread(tmp_path):

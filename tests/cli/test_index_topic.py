@@ -20,6 +20,7 @@ from aclog.usage.index.usage_index import UsageIndex
 from aclog.usage.window import DAY, EARLIEST, LATEST, LOST_RECORDS
 from tests.cli.test_index_follow import line_of
 from tests.cli.test_usage_index import RULES, written
+from tests.support.cli.command import aclog
 
 DAY_MS = DAY // 1000
 BATCH = 3 * len(line_of(0)) - 3
@@ -212,3 +213,14 @@ def test_a_stated_format_that_may_be_wrong_skips_nothing(reader, now):
 @pytest.mark.parametrize("name", ["acc.br", "audit.pq", "audit.parquet", "acc.lz4"])
 def test_a_topic_may_be_named_like_a_file_of_another_kind(reader, now, name):
     assert reader(Records({0: lines(0, 2, at=now)}), name=name).step() == 2
+
+
+def test_a_topic_has_no_versions(tmp_path):
+    index = "--index", tmp_path / "index"
+    topic = "--accesses", "kafka://127.0.0.1:1/log"
+    for follow in ((), ("--follow",)):
+        refused = aclog(
+            "usage-index", "--acls", written(tmp_path / "a", RULES), *topic, *index, "--version-as-of", 3, *follow
+        )
+        assert refused.code == 2
+        assert "expected a Delta or Iceberg table: other files have no versions" in refused.complaint

@@ -82,3 +82,12 @@ def test_the_rules_of_others_stay(given, tmp_path):
 def test_fold(given, fold):
     said = aclog("suggest", *given, "--fold", fold)
     assert (said.code, said.err) == (2, f"aclog: --fold {fold!r}: expected a number of at least 2, or none\n")
+
+
+def test_a_log_of_denials_alone_is_refused(tmp_path):
+    denials = [access("User:p", "team.in") | {"loggedDecision": "DENIED"}] * 2
+    acls = written(tmp_path / "acls.jsonl", RULES)
+    words = "--accesses", written(tmp_path / "log", denials), "--acls", acls, "--format", "jsonl"
+    assert "all 2 accesses are denials, by which no rule is ever needed" in aclog("suggest", *words).complaint
+    written(tmp_path / "log", [*denials, denials[0] | {"loggedDecision": "ALLOWED"}])
+    assert aclog("suggest", *words).ok().lines

@@ -34,7 +34,8 @@ def acls(tmp_path):
 def answers(*arguments):
     """(answer, matched, needed, removable) by principal and name."""
     rows = [json.loads(line) for line in aclog("usage", *arguments, "--format", "jsonl").ok().lines]
-    assert all(set(row) == {*RULE, "id", "answer", "matched", "needed", "removable"} for row in rows)
+    keys = {*RULE, "id", "answer", "matched", "needed", "removable"}
+    assert all(set(row) - {"premises"} == keys for row in rows)
     return {
         (row["principal"], row["resourceName"]): (row["answer"], row["matched"], row["needed"], row["removable"])
         for row in rows
@@ -185,3 +186,26 @@ def test_a_log_of_denials_alone_has_no_use_of_an_allow(tmp_path, acls):
         for line in aclog("usage", "--accesses", tmp_path / "log", "--acls", acls, "--format", "jsonl").ok().lines
     ]
     assert any(row["removable"] for row in rows)
+
+
+def premises(*arguments) -> dict[str, list[str] | None]:
+    """By principal and name."""
+    rows = [json.loads(line) for line in aclog("usage", *arguments, "--format", "jsonl").ok().lines]
+    return {row["principal"] + row["resourceName"]: row.get("premises") for row in rows}
+
+
+def test_rows_have_what_is_unknown_of_their_answers(tmp_path, acls):
+    log = written(tmp_path / "log", [ACCESS | {"principal": "User:c"}])
+    always = ["history"]
+    expected = {"User:aorders": always, "User:*orders": [], "User:anever": always, "User:borders": always}
+    assert premises("--accesses", log, "--acls", acls, "--days", 1, "--until", "2026-11-21T23:59:59Z") == {
+        name: each and [*each, "days"] for name, each in expected.items()
+    }
+    written(
+        tmp_path / "log",
+        [ACCESS | {"principal": "User:c", "timestamp": f"2026-11-{day}T10:00:00Z"} for day in (20, 21)],
+    )
+    assert premises("--accesses", log, "--acls", acls, "--days", 1) == expected
+    history = tmp_path / "history"
+    write_log(history, [acl(1)], [acl(2)])
+    assert set(map(str, premises("--accesses", log, "--log", history, "--days", 1).values())) == {"None"}

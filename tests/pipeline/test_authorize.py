@@ -14,7 +14,7 @@ from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import uuid_text
 from aclog.pipeline.accesses import read_accesses
-from aclog.pipeline.authorize import authorize, simulate
+from aclog.pipeline.authorize import authorize, flips_of, simulated
 from aclog.pipeline.history.intervals import intervals, known_from
 from aclog.pipeline.usage import usage
 from aclog.snapshots.moments import milliseconds
@@ -160,7 +160,7 @@ def test_column_names_with_dots_backticks_and_twice(spark, tmp_path):
     assert judged.columns == ["a.b", *REQUEST_COLUMNS, "c`d", "n", "n", "decision", "rule", "rule_id"]
     assert [tuple(each) for each in judged.collect()] == [(1, *row, "x", 2, 3, "ALLOWED", "DefaultAllow", None)]
     none = Rules.of_image(AclsImage.empty())
-    (change,) = simulate(frame, (none, settings), (none, Settings())).collect()
+    (change,) = flips_of(simulated(frame, (none, settings), (none, Settings())), none, none).collect()
     assert change.change == "LOST"
     timed = frame.withColumn("timestamp", F.timestamp_seconds(F.lit(10)))
     found = usage(timed, none, settings, own_time=False, window_days=1)

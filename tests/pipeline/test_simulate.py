@@ -17,7 +17,7 @@ from aclog.cli.flags.question import SecondStateFlags
 from aclog.cli.spark.commands import Policy, TwoPolicies, changed_rules, simulate_command
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import FeatureLevelRecord
-from aclog.pipeline.authorize import simulate
+from aclog.pipeline.authorize import flips_of, simulated
 from aclog.usage.decisions.decisions import Ranges
 from tests.pipeline.usage.test_report import START, acl, frame_of, ms, random_rows, random_rules, rules_of
 from tests.snapshots.test_kafka_history import controller
@@ -30,6 +30,11 @@ from tests.usage.decisions.test_bulk_authorizer import Interval
 
 BEFORE = Settings(super_users=frozenset({"User:root"}))
 AFTER = Settings(allow_everyone=True)
+
+
+def simulate(accesses, before, after, *, own_time=False):
+    """What `spark simulate` writes."""
+    return flips_of(simulated(accesses, before, after, own_time=own_time), before[0], after[0])
 
 
 @pytest.mark.parametrize("own_time", [True, False])

@@ -1,15 +1,22 @@
 """Output and refusals of `aclog spark usage`."""
 
+import json
 import re
-from datetime import timedelta
+from datetime import UTC, timedelta
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from aclog.authorizer.acl import object_of_rule
 from aclog.authorizer.settings import Settings
 from aclog.cli.spark.commands import Policy, usage_command
 from aclog.cli.spark.flags import UsageFlags
 from aclog.metalog.errors import ConfigError
+from aclog.usage.accesses.access_log import find_accesses, read_part
 from tests.pipeline.usage.test_report import START, acl, frame_of, rules_of, standing
+from tests.support.cli.command import aclog
+from tests.support.spark.access_logs import audit_text
 
 LINE = '{"principal":"User:a","host":"10.0.0.1","operation":"READ","resourceType":"TOPIC","resourceName":"orders"'
 
@@ -86,3 +93,37 @@ def test_lines_that_tell_of_accesses_and_cannot_be_read(spark, tmp_path, capsys)
         "User:a": ("NEEDED", 0), "User:b": ("NOT_JUDGED", 1), "User:c": ("NEVER_MATCHED", 0),
         "User:d": ("NEVER_MATCHED", 0),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["lines", "plain", "columns"])
+def test_denials_alone_are_judged_as_without_spark(spark, tmp_path, capsys, form):
+    denial = audit_text(name="orders")
+    log = tmp_path / "kafka-authorizer.log"
+    rules = standing(acl("User:a", "orders"), acl("User:*", "orders"), acl("User:b", "pay", denies=True))
+    acls = tmp_path / "acls.jsonl"
+    acls.write_text("".join(f"{json.dumps(object_of_rule(each.rule.acl))}\n" for each in rules))
+    for number, texts in enumerate([[denial, denial], [denial, denial.replace("is Denied", "is Allowed")]]):
+        log.write_text("".join(f"{text}\n" for text in texts))
+        here = aclog("usage", "--accesses", log, "--acls", acls, "--format", "jsonl").ok()
+        table = str(tmp_path / f"{form}-{number}")
+        rows = find_accesses([str(log)], UTC).parts
+        accesses = pa.Table.from_batches([batch.rows for part in rows for batch in read_part(part)])
+        if form == "plain":  # which workers read on their own
+            pq.write_table(accesses, f"{table}.parquet")
+        elif form == "columns":  # which Spark reads
+            pq.write_table(accesses.rename_columns({"principal": "PRINCIPAL"}), f"{table}.parquet")
+        else:
+            objects = (row | {"timestamp": row["timestamp"].isoformat()} for row in accesses.to_pylist())
+            (tmp_path / f"{form}-{number}.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in objects))
+        table += ".jsonl" if form == "lines" else ".parquet"
+        out = tmp_path / f"out-{form}-{number}"
+        policy = Policy(rules=rules_of(rules), settings=Settings())
+        usage_command(spark, table, out, policy, flags=UsageFlags(days=90))
+        noted = capsys.readouterr().err
+        keys = ("principal", "permissionType", "answer", "removable")
+        ours = [tuple(json.loads(line)[key] for key in keys) for line in here.lines]
+        theirs = [tuple(row[key] for key in keys) for row in pq.read_table(out / "rules").to_pylist()]
+        assert sorted(ours) == sorted(theirs)
+        assert any(answer == "NOT_JUDGED" for *_, answer, _ in theirs) is (number == 0)
+        assert any(removable for *_, removable in theirs) is (number == 1)
+        assert ("no ALLOW is judged" in noted) is ("no ALLOW is judged" in here.err) is (number == 0)

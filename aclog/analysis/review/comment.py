@@ -298,6 +298,7 @@ class _Rows:
 
     review: Review
 
+    @cached_property
     def ranked(self) -> list[tuple[ReportRow, Judgement]]:
         broken = self._broken()
         judged = [
@@ -437,7 +438,8 @@ def comment_of_clusters(reviews: Mapping[str, Review]) -> Iterator[str]:
     """
     loud = {name: review for name, review in reviews.items() if not _is_quiet(review)}
     loud = loud or dict(list(reviews.items())[:1])
-    first = sorted(loud.items(), key=lambda each: (not each[1].fails, -_greatest(each[1], _Rows(each[1]).ranked())))
+    rows = {name: _Rows(review) for name, review in loud.items()}
+    first = sorted(rows.items(), key=lambda each: (not each[1].review.fails, -_greatest(each[1])))
     quiet = [name for name in reviews if name not in loud]
     rest = (*_list((f"{NOTHING} in {plural(len(quiet), 'more cluster')}: {_codes(quiet)}",)),) if quiet else ()
     yield from fitting(chain(chain.from_iterable(starmap(_titled, first)), rest), _COMMAND)
@@ -449,10 +451,11 @@ def _is_quiet(review: Review) -> bool:
     return not review.kinds - {Kind.CHECKS} and not review.flipped and not any(has_more)
 
 
-def _greatest(review: Review, ranked: Iterable[tuple[ReportRow, Judgement]]) -> Risk:
+def _greatest(rows: _Rows) -> Risk:
     """Return the greatest risk of a change: content that it changes, and that was not read, may do anything."""
+    review = rows.review
     is_dark = any(each.is_changed for each in review.unread) or _removed_rules(review)
-    risks = (judgement.risk for _, judgement in ranked)
+    risks = (judgement.risk for _, judgement in rows.ranked)
     return max(risks, default=Risk.LOW) if not is_dark else max((Risk.MEDIUM, *risks))
 
 
@@ -462,19 +465,23 @@ def _removed_rules(review: Review) -> int:
     return 0 if len(comparison.new.acls) else len(comparison.old.acls)
 
 
-def _titled(name: str, review: Review) -> Iterator[str]:
+def _titled(name: str, rows: _Rows) -> Iterator[str]:
     if name:
         yield f"## cluster {markdown_text(printable(name))}"
-    yield from _Comment(review).lines()
+    yield from _Comment(rows).lines()
 
 
 @frozen(eq=False)
 class _Comment:
-    review: Review
+    rows: _Rows
+
+    @property
+    def review(self) -> Review:
+        return self.rows.review
 
     def lines(self) -> Iterator[str]:
-        review, rows = self.review, _Rows(self.review)
-        ranked = rows.ranked()
+        review, rows = self.review, self.rows
+        ranked = rows.ranked
         yield f"### {self._head(ranked)}"
         counts = ", ".join(each for each in counts_of(review) if each not in (NOTHING, NOTHING_READ))
         verdict = "FAILS" if review.fails else "no blocking check failed"
@@ -501,7 +508,7 @@ class _Comment:
 
     def _head(self, ranked: Sequence[tuple[ReportRow, Judgement]]) -> str:
         review = self.review
-        mark = (Risk.HIGH if review.fails else _greatest(review, ranked)).mark
+        mark = (Risk.HIGH if review.fails else _greatest(self.rows)).mark
         start = f"{mark} aclog review: {'FAILS: ' if review.fails else ''}"
         if not ranked:
             changed = sum(each.is_changed for each in review.unread)

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from aclog.config.node_config import HostPort
-    from aclog.ops.usage import ReadAccesses
+    from aclog.ops.usage import AccessLog, ReadAccesses
     from aclog.sources.acl_lines import NameFile
     from aclog.sources.choice import ChosenSource, SourceSelection
     from aclog.sources.contexts import Context
     from aclog.sources.read_options import ModuleInputs
     from aclog.usage.accesses.table_formats import TableMoment
+    from aclog.usage.judging import Each
 
 
 # Groups of command-line flags: attrs classes whose fields are annotated as aclog.cli.options expects.
@@ -577,6 +578,12 @@ class AccessesFlags:
     def moment(self) -> "TableMoment":
         """Return the version of a table. Raises ConfigError: as table_moment."""
         return table_moment(self.version_as_of, self.timestamp_as_of)
+
+    def open(self, each: "Each | None" = None) -> "AccessLog":
+        """Find the files; `each` reads them, by default processes of this machine. Raises as AccessLog.of."""
+        from aclog.ops.usage import AccessLog  # here: needs the extra `usage`
+
+        return AccessLog.of(self, each, explain=self.explain_unread, moment=self.moment())
 
 
 def given_accesses(flags: "ReadAccesses") -> AccessesFlags | None:

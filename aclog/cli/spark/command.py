@@ -339,7 +339,7 @@ def suggest(
     from aclog.cli.spark.spark_session import spark_session
     from aclog.cli.usage_report import print_suggestion
     from aclog.ops.policies import settings_of
-    from aclog.ops.usage import AccessLog, suggest_least
+    from aclog.ops.usage import suggest_least
 
     settings, how, topics = settings_of(authorizer), output.choose(), source.topics()
     options = flags.options(window, topics)
@@ -348,7 +348,7 @@ def suggest(
 
         each = partial(each_on_spark, spark)
         log, choice = (
-            AccessLog.of(accesses, each, explain=accesses.explain_unread, moment=accesses.moment()),
+            accesses.open(each),
             source.choose(topics=topics),
         )
         print_suggestion(suggest_least(log, choice, settings, options, authorizer.configs()), flags, how)

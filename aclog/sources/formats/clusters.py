@@ -40,6 +40,11 @@ class Layout:
         """The places of the rules."""
         return frozenset(self.place(each.origin) for each in self.stated.located())
 
+    @cached_property
+    def overlay_roots(self) -> frozenset[str]:
+        """The root kustomizations of `overlays`."""
+        return frozenset(root for each in self.overlays.values() for root in each)
+
     def place(self, located: Located) -> "_Place":
         """Return the place of something in a file."""
         cluster = located.cluster if isinstance(located, FileOrigin) else None
@@ -353,8 +358,7 @@ def _parts_of_path(layout: Layout, path: str, environments: _Environments) -> li
     environment = environments.of_path(path)
     if environment:
         return [(environment, _NAMES)]
-    roots = {root for each in layout.overlays.values() for root in each}
-    around = max((each for each in roots if path.startswith(f"{each}/")), key=len, default="")
+    around = max((each for each in layout.overlay_roots if path.startswith(f"{each}/")), key=len, default="")
     if around:
         return [(environments.of_path(f"{around}/-") or around, _OVERLAYS)]
     directory = posixpath.dirname(path)

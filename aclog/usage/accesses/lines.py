@@ -172,7 +172,7 @@ def _as_text(lines: Iterable[bytes]) -> Iterator[bytes]:
         beginning += line
         if len(beginning) > _TAR_MARK[0] + len(_TAR_MARK[1]):
             break
-    while _packing_of_bytes(beginning) is not None or beginning.startswith((*TABLES, b"ORC", *_UTF_16)):
+    while _packing_of_bytes(beginning) is not None or beginning.startswith((*TABLES, *_UTF_16)):
         beginning = b"\n" + beginning
     if beginning:
         yield beginning
@@ -199,8 +199,10 @@ MARKS_OF_AUDIT: Final = (*_SIGNS, b"Principal \\u003d ", *BYTES_OF_AUDIT)
 _LONGEST_MARK: Final = max(map(len, MARKS_OF_AUDIT))
 
 
-TABLES: Final = (b"PAR1", b"Obj\x01")
-"""How files of Parquet and of Avro begin."""
+ORC_MAGIC: Final = b"ORC"
+"""How an ORC file begins."""
+TABLES: Final = (b"PAR1", b"Obj\x01", ORC_MAGIC)
+"""How files of Parquet, of Avro and of ORC begin."""
 PARQUET_ENDINGS: Final = (".parquet", ".parq", ".pq")
 """How the names of Parquet files end."""
 
@@ -340,7 +342,7 @@ def _members_of(opened: IO[bytes], packing: str, skipped: list[str], depth: int)
         if own in {"zip", "tar"}:
             yield from _members_of(content, str(own), skipped, inner + 1)
         elif content.peek(_SAMPLE).startswith(TABLES):
-            raise tarfile.ReadError(f"member {name}: Parquet or Avro in a packed file: unpack it first")
+            raise tarfile.ReadError(f"member {name}: Parquet, Avro or ORC in a packed file: unpack it first")
         elif is_text(content.peek(_SAMPLE)):
             yield content
         elif has_marks(content):

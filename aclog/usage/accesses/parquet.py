@@ -30,6 +30,7 @@ from aclog.usage.accesses.access_batch import (
     times_of_millis,
     times_of_texts,
 )
+from aclog.usage.accesses.lines import ORC_MAGIC
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import UnreadCounter, UnreadSpan, micros_of
 
@@ -118,8 +119,8 @@ class ParquetPart:
 def plain_parts(paths: Sequence[str], most: int) -> list[ParquetPart] | None:
     """Return the row groups of these files as `parquet_parts`; None if a file is not plain.
 
-    A plain file needs no conversion: the five columns of a request are text, and `timestamp` is a TIMESTAMP of us or ms
-    in UTC, under exactly these names. Raises as `parquet_parts`.
+    A plain file needs no conversion: the five columns of a request are text, as is `loggedDecision` if there is one,
+    and `timestamp` is a TIMESTAMP of us or ms in UTC, under exactly these names. Raises as `parquet_parts`.
     """
     for path in paths:
         if any("=" in part for part in PurePath(path).parts[:-1]):
@@ -188,16 +189,19 @@ def _latest(times: Any) -> int | None:
 
 
 def read_plain(part: ParquetPart, *, only_times: bool = False) -> Iterator[pa.RecordBatch]:
-    """Yield the columns REQUEST_COLUMNS, dictionary-encoded, and `timestamp`, or only the latter.
+    """Yield the columns REQUEST_COLUMNS, dictionary-encoded, `timestamp`, and `loggedDecision` if a file has it.
+
+    `only_times`: only `timestamp`.
 
     Raises:
         ConfigError: a file's size has changed since the listing, or it is damaged.
         OSError: a file was removed.
 
     """
-    columns = [TIMESTAMP_COLUMN] if only_times else _COLUMNS
+    columns = [TIMESTAMP_COLUMN] if only_times else [*_COLUMNS, LOGGED_DECISION]
     for _, batch in read_columns(part, columns):
-        yield batch.select(columns)  # their order may differ between files
+        # their order may differ between files
+        yield batch.select([name for name in columns if name in batch.schema.names])
 
 
 def read_columns(part: ParquetPart, columns: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -279,13 +283,11 @@ def _opened(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[_OpenTab
         source.seek(0)
         try:
             yield _orc(source) if is_orc else _parquet(source, {name.lower() for name in dictionaries})
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, OSError) as error:
+            if not isinstance(error, pa.ArrowInvalid) and (not is_orc or error.errno is not None):
+                raise  # only pyarrow's ORC reports damage as an OSError, without a number
             kind = "an ORC" if is_orc else "a Parquet"
             raise ConfigError(f"{path}: not {kind} file, or damaged: {error}") from error
-
-
-ORC_MAGIC: Final = b"ORC"
-"""How an ORC file begins."""
 
 
 def _parquet(source: pa.OSFile, dictionaries: Collection[str]) -> _OpenTable:
@@ -310,7 +312,10 @@ def _is_plain(schema: pa.Schema) -> bool:
     if any(names.count(name.lower()) != 1 or name not in schema.names for name in _COLUMNS) or MALFORMED in names:
         return False
     time = schema.field(TIMESTAMP_COLUMN).type
-    texts = all(_is_text(schema.field(name).type) for name in REQUEST_COLUMNS)
+    decisions = [name for name in schema.names if name.lower() == LOGGED_DECISION.lower()]
+    if decisions not in ([], [LOGGED_DECISION]):
+        return False
+    texts = all(_is_text(schema.field(name).type) for name in (*REQUEST_COLUMNS, *decisions))
     return texts and pa.types.is_timestamp(time) and time.tz is not None and time.unit in {"us", "ms"}
 
 

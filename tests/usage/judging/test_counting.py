@@ -1,5 +1,6 @@
 """Counting in processes says the same as counting in one, and what goes wrong in one is told."""
 
+import json
 from datetime import UTC
 from functools import partial
 from random import Random
@@ -11,7 +12,7 @@ import pytest
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.usage import counting
-from aclog.usage.accesses.access_log import TablePart
+from aclog.usage.accesses.access_log import TablePart, find_accesses
 from aclog.usage.accesses.parquet import parquet_parts
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import AclIntervals
@@ -19,6 +20,7 @@ from aclog.usage.judging import HowToCount, count_log, each_in_processes
 from aclog.usage.window import DAY, Window, of_micros
 from tests.support.builders import acls
 from tests.support.builders.images import with_ids
+from tests.support.spark.access_logs import audit_text
 from tests.usage.decisions.test_bulk_authorizer import Interval, table_of
 
 WINDOW = Window.ending(of_micros(20 * DAY), 10)
@@ -93,3 +95,24 @@ def test_a_damaged_file_is_told(tmp_path, workers):
     how = HowToCount(intervals=intervals(), settings=Settings(), own_time=False)
     with pytest.raises(ConfigError, match=r"0\.parquet: replaced by another file"):
         count_log(parts, how, partial(each_in_processes, workers=workers), counted=lambda _: None)
+
+
+def denials_only(directory, texts) -> bool:
+    (directory / "log").write_text("".join(f"{text}\n" for text in texts))
+    how = HowToCount(intervals=intervals(), settings=Settings(), own_time=False, window=WINDOW)
+    parts = find_accesses([str(directory / "log")], UTC).parts
+    return count_log(parts, how, partial(each_in_processes, workers=1), counted=lambda _: None).rows.is_denials_only
+
+
+def test_denials_alone_are_noticed_without_coverage_and_outside_of_the_window(tmp_path):
+    denial = audit_text(name="orders")
+    assert denials_only(tmp_path, [denial, denial])
+    assert not denials_only(tmp_path, [denial, denial.replace("is Denied", "is Allowed")])
+    assert not denials_only(tmp_path, [])
+
+
+def test_denials_without_a_time_are_denials(tmp_path):
+    access = {**dict.fromkeys(REQUEST_COLUMNS, "READ"), "timestamp": "2026-11-21T10:00:00Z", "loggedDecision": "DENIED"}
+    timeless = {**access, "timestamp": None}
+    assert denials_only(tmp_path, map(json.dumps, [access, timeless]))
+    assert not denials_only(tmp_path, map(json.dumps, [access, {**timeless, "loggedDecision": None}]))
