@@ -29,15 +29,6 @@ def joined(directory: str, *names: str) -> str:
     return "/".join((directory.rstrip("/"), *names))
 
 
-def exists(spark: SparkSession, name: str) -> bool:
-    """Return whether there is a file or directory. Raises ConfigError: the store cannot be reached."""
-    local = local_path(name)
-    if local is not None:
-        return os.path.exists(local)  # noqa: PTH110 - as text
-    with _errors(name):
-        return bool(_file_system(spark, name).exists(_path(spark, name)))
-
-
 def is_directory(spark: SparkSession, name: str) -> bool:
     """Return whether there is a directory. Raises ConfigError: the store cannot be reached."""
     local = local_path(name)
@@ -49,14 +40,14 @@ def is_directory(spark: SparkSession, name: str) -> bool:
 
 
 def names_in(spark: SparkSession, directory: str, pattern: str = "*") -> list[str]:
-    """Return the names in a directory that match a glob; none if there is no such directory. Raises as `exists`."""
+    """Return the names in a directory that match a glob; none without such a directory. Raises as `is_directory`."""
     with _errors(directory):
         statuses = _file_system(spark, directory).globStatus(_path(spark, joined(directory, pattern)))
         return [str(status.getPath().getName()) for status in statuses or ()]
 
 
 def has_file(spark: SparkSession, directory: str, ending: str) -> bool:
-    """Return whether there is a file with this ending in a directory, or in one of its own. Raises as `exists`."""
+    """Return whether a directory, or one of its own, has a file with this ending. Raises as `is_directory`."""
     local = local_path(directory)
     if local is not None:
         return next(Path(local).rglob(f"*{ending}"), None) is not None

@@ -129,3 +129,18 @@ def test_every_link_to_an_operation_or_intent_answers(visit):
         assert len(links) > 3
         for link in links:
             assert visitor.page.request.get(link).status == 200, link
+
+
+def test_a_browser_that_stores_nothing_has_the_menu_and_the_search(visit):
+    visitor = visit()
+    refusal = "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('denied'); }})"
+    visitor.page.add_init_script(refusal)
+    visitor.start("/rules")
+    visitor.page.get_by_role("button", name="Collapse the menu").click()
+    expect(visitor.page.get_by_role("button", name="Expand the menu")).to_be_visible()
+    visitor.page.keyboard.press("/")
+    visitor.page.keyboard.type("pii-c")
+    expect(visitor.page.get_by_role("option").first).to_contain_text("pii-customers")
+    visitor.page.keyboard.press("ArrowDown")
+    visitor.page.keyboard.press("Enter")
+    visitor.sees("pii-customers")

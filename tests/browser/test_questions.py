@@ -22,7 +22,7 @@ def why_is_somebody_refused(visitor: Visitor) -> None:
     visitor.fill("Operation", "READ")
     visitor.fill("Name", "pii-customers")
     visitor.submit("Why?")
-    visitor.sees("User:crm", "DENIED", "It would be allowed by")
+    visitor.sees("User:crm", "DENIED", "To allow it")
 
 
 def what_can_somebody_do(visitor: Visitor) -> None:

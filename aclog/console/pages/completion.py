@@ -20,7 +20,7 @@ _WHY = re.compile(r"(?:why )?(?:can|may|is|cannot) (\S+) (\w+) (?:(\w+) )?(.*)",
 _WHEN = re.compile(r"when (?:can |could |was )?(\S+) (\w+) (?:(\w+) )?(.*)", re.IGNORECASE | re.DOTALL)
 _WHAT = re.compile(r"what can (.*)", re.IGNORECASE | re.DOTALL)
 _CHANGES = re.compile(r"(?:what changed|changes)(?: since)? (.*)", re.IGNORECASE | re.DOTALL)
-_BEGINNINGS = ("who can read ", "why can ", "what can ", "when could ", "what changed since ")
+_BEGINNINGS = ("why can ", "what can ")
 
 
 def completions(console: Console, parameters: Parameters) -> list[dict[str, str]]:
@@ -55,13 +55,10 @@ def _all(console: Console, state: State, text: str, as_of: str) -> Iterator[tupl
         is_seen = console.own is None or path in OWN_VIEWS
         if is_seen and lower in name.lower():
             yield name, "page", url(path, as_of=as_of if path in AT_A_MOMENT else None)
+    example = next(iter(state.listing.principals), "User:alice")
     for begin in _BEGINNINGS:
-        if begin.startswith(lower) and (console.own is None or not begin.startswith(("when", "what changed"))):
-            example = (
-                next(iter(state.listing.principals), "User:alice") if begin.startswith(("why", "what can")) else ""
-            )
-            if example:
-                yield f"{begin}{example}", "question", url("/principal", name=example, as_of=as_of)
+        if begin.startswith(lower):
+            yield f"{begin}{example}", "question", url("/principal", name=example, as_of=as_of)
     yield f"rules with “{needle}”", "rules", url("/rules", q=needle, as_of=as_of)
 
 

@@ -1,5 +1,7 @@
 """The pages of ACLs and of names."""
 
+from collections.abc import Iterator
+
 from attrs import evolve
 
 from aclog.authorizer.acl import PatternType, ResourceType, code_name
@@ -136,11 +138,8 @@ def names_page(console: Console, parameters: Parameters) -> Page:
     table = branch_table(state, kind, prefix, as_of)
     first = parameters.number("first", 0, 0, 1 << 40)
     name = code_name(ResourceType, kind)
-    page = table.rows[first : first + PAGE_ROWS]
     cut = paged(
-        Table(
-            key=table.key, title=table.title, columns=table.columns, rows=page, none=table.none, total=len(table.rows)
-        ),
+        evolve(table, rows=table.rows[first : first + PAGE_ROWS], total=len(table.rows)),
         first,
         NAMES_PATH,
         type=name,
@@ -186,6 +185,21 @@ def branch_table(state: State, kind: int, prefix: str, as_of: str = "") -> Table
         rows=tuple(_row(kind, name, branch, as_of) for branch in branches),
         none="No rules on such a name.",
     )
+
+
+def branch_tables(state: State, most: int, as_of: str = "") -> Iterator[Table]:
+    """Yield the first level of names of each type: its first rows, and the link to all."""
+    for kind in state.listing.types:
+        name, table = code_name(ResourceType, kind), branch_table(state, kind, "", as_of)
+        total = len(table.rows)
+        yield evolve(
+            table,
+            key=f"names-{name.lower().replace('_', '-')}",
+            rows=table.rows[:most],
+            total=total,
+            note=f"the first {most} of {total:,}" if total > most else "",
+            pages=(Cell("all names", url(NAMES_PATH, type=name, as_of=as_of)),),
+        )
 
 
 def _row(kind: int, name: str, branch: Branch, as_of: str) -> Row:

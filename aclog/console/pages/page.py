@@ -628,10 +628,10 @@ def choice_of_operation(value: str, *, of_rules: bool = False) -> Field:
     return Field(name="operation", label="Operation", value=value, kind=Kind.CHOICE, choices=choices)
 
 
-def choice_of_type(value: str, *, any_type: bool = True, is_more: bool = False) -> Field:
+def choice_of_type(value: str, *, any_type: bool = True) -> Field:
     """Return the field in which a resource type is chosen."""
     choices = ((ANY,) if any_type else ()) + tuple((each.name, each.name) for each in TYPES)
-    return Field(name="type", label="Type", value=value, kind=Kind.CHOICE, choices=choices, is_more=is_more)
+    return Field(name="type", label="Type", value=value, kind=Kind.CHOICE, choices=choices)
 
 
 def choice_of_pattern(value: str, *, default: str = "any") -> Field:

@@ -1,5 +1,6 @@
 """Two moments of a history, as pages of the past show them."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from attrs import frozen
@@ -12,6 +13,7 @@ from aclog.console.pages.page import (
     Bar,
     Cell,
     Chart,
+    Column,
     Facts,
     Field,
     Form,
@@ -21,7 +23,9 @@ from aclog.console.pages.page import (
     Notice,
     Page,
     Parameters,
+    Row,
     Since,
+    Table,
     url,
 )
 from aclog.console.pages.page import Handle as SliderHandle
@@ -261,6 +265,33 @@ def who_cells(note: ApplyNote | None) -> tuple[Cell, ...]:
 def change_text(change: Change) -> str:
     """Return a change in words."""
     return f"{'added' if change.kind is ChangeKind.ADDED else 'removed'} {acl_text(change.rule.acl)}"
+
+
+_LATEST_COLUMNS = (
+    Column(key="time", title="Time"),
+    Column(key="change", title="Change"),
+    Column(key="rule", title="Rule"),
+    Column(key="who", title="By"),
+)
+
+
+def latest_table(
+    timeline: RuleTimeline, pairs: Sequence[tuple[Change, ApplyNote | None]], *, title: str, none: str
+) -> Table:
+    """Return changes, the newest first, each with its apply, as a table."""
+    rows = tuple(
+        Row(
+            key=f"{change.offset} {change.rule.id}",
+            cells=(
+                Cell(time_of(change.timestamp) or f"offset {change.offset:,}", change_url(timeline, change.end_offset)),
+                kind_cell(change),
+                Cell(acl_text(change.rule.acl)),
+                Cell("" if note is None else note.who),
+            ),
+        )
+        for change, note in pairs
+    )
+    return Table(key="latest", title=title, columns=_LATEST_COLUMNS, rows=rows, none=none)
 
 
 # Parts of the page of changes around its answer: the handles of the slider, their positions, and steps from there.

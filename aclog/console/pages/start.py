@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from heapq import nsmallest
 
+from attrs import evolve
+
 from aclog.analysis.lint.finding import Severity
 from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
@@ -16,7 +18,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.console.findings import Item, Kind
 from aclog.console.pages.findings import SEVERITIES, SEVERITY_MARKS
-from aclog.console.pages.lists import NAMES_PATH, branch_table
+from aclog.console.pages.lists import branch_tables
 from aclog.console.pages.page import (
     Bar,
     Cell,
@@ -32,8 +34,8 @@ from aclog.console.pages.page import (
     principal_cell,
     url,
 )
-from aclog.console.pages.span import CHANGES, begin_text, change_url, kind_cell, time_of
-from aclog.console.pages.states import Console, History, NotReadyError, State
+from aclog.console.pages.span import CHANGES, begin_text, latest_table
+from aclog.console.pages.states import DAY_MS, Console, History, NotReadyError, State
 from aclog.metalog.errors import plural
 from aclog.metalog.primitives import current_time_ms
 
@@ -56,7 +58,7 @@ def start_page(console: Console, parameters: Parameters) -> Page:
         is_settled = _add_history(console.history, state, parts)
     if console.lookout is not None and not as_of:
         parts.insert(2, _findings(console))
-    parts += [_questions(console), *_names(state, as_of), _principals(state, as_of)]
+    parts += [_questions(console, as_of), *branch_tables(state, _ROWS, as_of), _principals(state, as_of)]
     return Page(
         path=PATH,
         title="aclog",
@@ -132,46 +134,20 @@ def _add_history(history: History, state: State, parts: list[Part]) -> bool:
     except NotReadyError:
         return False
     timeline = current.timeline
-    days, today = history.index.days(timeline), current_time_ms() // 86_400_000
+    days, today = history.index.days(timeline), current_time_ms() // DAY_MS
     bars = tuple(_bar(day, days.get(day, (0, 0))) for day in range(today - _DAYS + 1, today + 1))
     begin = begin_text(current)
     parts.append(Chart(key="activity", title=f"Rule changes of the last {_DAYS} days", bars=bars, note=begin))
     pairs, unknown = history.with_applies(timeline, max(len(timeline) - _CHANGES, 0), len(timeline))
-    rows = tuple(
-        Row(
-            key=f"{change.offset} {change.rule.id}",
-            cells=(
-                Cell(time_of(change.timestamp) or f"offset {change.offset:,}", change_url(timeline, change.end_offset)),
-                kind_cell(change),
-                Cell(acl_text(change.rule.acl)),
-                Cell("" if note is None else note.who),
-            ),
-        )
-        for change, note in reversed(pairs)
-    )
-    columns = (
-        Column(key="time", title="Time"),
-        Column(key="change", title="Change"),
-        Column(key="rule", title="Rule"),
-        Column(key="who", title="By"),
-    )
-    parts.append(
-        Table(
-            key="latest",
-            title="Last changes",
-            columns=columns,
-            rows=rows,
-            none="No rule changes in the known history.",
-            total=len(timeline),
-            note=unknown if rows else "",
-            pages=(Cell("all changes", url(CHANGES)),),
-        )
-    )
+    none = "No rule changes in the known history."
+    table = latest_table(timeline, list(reversed(pairs)), title="Last changes", none=none)
+    pages = (Cell("all changes", url(CHANGES)),)
+    parts.append(evolve(table, total=len(timeline), note=unknown if pairs else "", pages=pages))
     return timeline.end >= state.offset and not current.is_reading
 
 
 def _bar(day: int, counts: tuple[int, int]) -> Bar:
-    begin = datetime.fromtimestamp(day * 86_400, UTC)
+    begin = datetime.fromtimestamp(day * DAY_MS // 1000, UTC)
     added, removed = counts
     address = None
     if added or removed:
@@ -223,8 +199,11 @@ def _findings(console: Console) -> Table:
     )
 
 
-def _questions(console: Console) -> Links:
-    ways = [("Why is a request denied?", url("/why")), ("Who has access to a resource?", url("/resource"))]
+def _questions(console: Console, as_of: str) -> Links:
+    ways = [
+        ("Why is a request denied?", url("/why", as_of=as_of)),
+        ("Who has access to a resource?", url("/resource", as_of=as_of)),
+    ]
     if console.own is None:
         ways += [
             ("What changed last night?", url(CHANGES, since="yesterday 18:00")),
@@ -234,23 +213,6 @@ def _questions(console: Console) -> Links:
             ("Which findings are new?", url("/findings", kind="new")),
         ]
     return Links(key="questions", title="Questions", links=tuple(Cell(*way) for way in ways))
-
-
-def _names(state: State, as_of: str) -> Iterator[Table]:
-    for kind in state.listing.types:
-        table = branch_table(state, kind, "", as_of)
-        name = code_name(ResourceType, kind)
-        rest = len(table.rows) - _ROWS
-        yield Table(
-            key=f"names-{name.lower().replace('_', '-')}",
-            title=f"{name} names",
-            columns=table.columns,
-            rows=table.rows[:_ROWS],
-            none=table.none,
-            total=len(table.rows),
-            note=f"the first {_ROWS} of {len(table.rows):,}" if rest > 0 else "",
-            pages=(Cell("all names", url(NAMES_PATH, type=name, as_of=as_of)),),
-        )
 
 
 def _principals(state: State, as_of: str) -> Table:

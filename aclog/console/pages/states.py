@@ -934,7 +934,8 @@ def _kafka_at(timeline: RuleTimeline, kafka: DecidingKafka) -> KafkaChange:
     return KafkaChange(offset=begin, end_offset=begin, timestamp=timeline.begin_time, kafka=kafka)
 
 
-_DAY_MS = 86_400_000
+DAY_MS = 86_400_000
+"""A day, in ms."""
 
 
 @define(eq=False)
@@ -985,7 +986,7 @@ class ChangeIndex:
             for key in (acl, acl.principal, (acl.resource_type, acl.resource_name, acl.pattern_type)):
                 self._positions.setdefault(key, []).append(position)
             if change.timestamp >= 0:
-                counts = self._days.setdefault(change.timestamp // _DAY_MS, [0, 0])
+                counts = self._days.setdefault(change.timestamp // DAY_MS, [0, 0])
                 counts[0 if is_added(change) else 1] += 1
             self._added.append(self._added[-1] + is_added(change))
         self._timeline = timeline

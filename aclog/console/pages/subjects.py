@@ -44,7 +44,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.settings import parse_name, pattern_text
 from aclog.authorizer.standard import Premises
-from aclog.console.pages.lists import NAMES_PATH, branch_table
+from aclog.console.pages.lists import branch_tables
 from aclog.console.pages.page import (
     ANY,
     PAGE_ROWS,
@@ -76,7 +76,7 @@ from aclog.console.pages.page import (
     rule_table,
     url,
 )
-from aclog.console.pages.span import change_url, is_settled, kind_cell, known_history, since_of, time_of
+from aclog.console.pages.span import is_settled, known_history, latest_table, since_of
 from aclog.console.pages.states import Console, Listing, NameKey, State, key_of
 from aclog.console.pages.states import pattern_text as searched_pattern_text
 from aclog.metalog.errors import ConfigError, plural
@@ -231,34 +231,9 @@ def _history(console: Console, as_of: str, key: Hashable) -> Iterator[Table]:
     timeline = current.timeline
     changes = history.latest(timeline, key, _LATEST)
     begin = f"known from offset {timeline.begin:,} to offset {timeline.end:,}"
-    yield Table(
-        key="latest",
-        title="Last changes of these rules",
-        columns=(
-            Column(key="time", title="Time"),
-            Column(key="change", title="Change"),
-            Column(key="rule", title="Rule"),
-            Column(key="who", title="By"),
-        ),
-        rows=tuple(
-            Row(
-                key=f"{change.offset} {change.rule.id}",
-                cells=(
-                    Cell(
-                        time_of(change.timestamp) or f"offset {change.offset:,}",
-                        change_url(timeline, change.end_offset),
-                    ),
-                    kind_cell(change),
-                    Cell(acl_text(change.rule.acl)),
-                    Cell("" if note is None else note.who),
-                ),
-            )
-            for change, note in changes
-        ),
-        none="No changes in the known history.",
-        note=begin,
-        is_folded=True,
-    )
+    none = "No changes in the known history."
+    table = latest_table(timeline, changes, title="Last changes of these rules", none=none)
+    yield evolve(table, note=begin, is_folded=True)
 
 
 def _permissions(count: int) -> str:
@@ -352,13 +327,12 @@ def resource_page(console: Console, parameters: Parameters) -> Page:
         and parameters.resource_type() != ResourceType.CLUSTER
         and not parameters.pattern_type()
     ):
-        begin: tuple[Part, ...] = (form, *(branch_table(state, kind, "", as_of) for kind in state.listing.types))
         answer = "Enter a name, or choose one below" if state.listing.types else "No rules."
         return Page(
             path=RESOURCE_PATH,
             title="Who can",
             answer=answer,
-            parts=tuple(map(_first_rows, begin)),
+            parts=(form, *branch_tables(state, _FIRST_NAMES, as_of)),
             offset=state.offset,
         )
     question = _question(parameters)
@@ -453,21 +427,6 @@ def _held(limits: set[str] | None) -> Cell:
 
 
 _FIRST_NAMES = 20
-
-
-def _first_rows(part: Part) -> Part:
-    """Return a table of names with its first rows, and the link to all."""
-    if not isinstance(part, Table):
-        return part
-    kind = part.title.removesuffix(" names")
-    return evolve(
-        part,
-        key=f"names-{kind.lower().replace('_', '-')}",
-        rows=part.rows[:_FIRST_NAMES],
-        total=len(part.rows),
-        note=f"the first {_FIRST_NAMES} of {len(part.rows):,}" if len(part.rows) > _FIRST_NAMES else "",
-        pages=(Cell("all names", url(NAMES_PATH, type=kind)),),
-    )
 
 
 def _question(parameters: Parameters) -> _Question:

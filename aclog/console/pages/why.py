@@ -238,7 +238,8 @@ def _verdict(console: Console, state: State, explanation: Explanation) -> Facts:
     deciding = next((each.rule.acl for each in explanation.rules if each.role is Role.DECIDES), None)
     if deciding is None:
         return Facts(key="verdict", title="Decision", items=(("Decided by", Cell(explanation.decision.text)),))
-    items = [("Decided by", Cell(acl_text(deciding) + places_text(deciding, console.origins), rule_url(deciding)))]
+    text = acl_text(deciding) + places_text(deciding, console.origins)
+    items = [("Decided by", Cell(text, rule_url(deciding, state.as_of)))]
     if console.uses is not None and not state.as_of:
         items.append(("Use", use_cell(deciding, console.uses)))
     history, current = console.history, known_history(console)
@@ -346,7 +347,7 @@ def _remedy(console: Console, explanation: Explanation) -> Table:
     )
     return Table(
         key="remedy",
-        title="It would be denied by" if explanation.allowed else "It would be allowed by",
+        title="To deny it" if explanation.allowed else "To allow it",
         columns=(
             Column(key="change", title="Change"),
             Column(key="rule", title="Rule"),
@@ -697,7 +698,7 @@ def _not_compared(span: Span, net: tuple[RuleChange, ...]) -> Facts:
         cell = Cell("compare them", url(PATH, since=span.first.parameter, until=until, all=True))
         why = f"{len(net):,} rules differ; more than {AT_ONCE} are compared on request only"
     else:
-        cell = Cell("on the command line above")
+        cell = Cell("on the command line below")
         why = f"{len(net):,} rules differ; more than {MOST:,} are not compared here"
     return Facts(key="not-compared", title=_DIFFERENCE, items=((why, cell),))
 

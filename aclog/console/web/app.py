@@ -39,7 +39,15 @@ from aclog.console.pages.draft import PLAN_PATH as PLAN
 from aclog.console.pages.draft import draft_page, drafted, intent_of, planned
 from aclog.console.pages.generations import View
 from aclog.console.pages.page import BadParameterError, File, Form, Mark, Notice, Page, Parameters, url
-from aclog.console.pages.states import Console, NotReadyError, NotShownError, OwnStates, States, UnknownStateError
+from aclog.console.pages.states import (
+    DAY_MS,
+    Console,
+    NotReadyError,
+    NotShownError,
+    OwnStates,
+    States,
+    UnknownStateError,
+)
 from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS
 from aclog.console.shared import NoTurnError, Precedence, Turns
 from aclog.console.web.rendering import STATIC, Around, KeptPages, MadePage, page_object, table_csv
@@ -293,7 +301,6 @@ _ONE_AT_A_TIME = "States of the past, differences and drafts are made one at a t
 _NOT_TOLD = "the console cannot read it; the reason is shown to users with DESCRIBE on the cluster"
 _MOMENTS = ("as_of", "since", "until")
 """Pages with times relative to now: `yesterday` is another day tomorrow."""
-_DAY_MS = 86_400_000
 _OLD_S = 5.0
 """A state without confirmation for so many seconds is called old."""
 
@@ -482,7 +489,7 @@ class WebConsole:
         """
         _check_shown(console, path)
         whole = self.console.states.now()
-        day = current_time_ms() // _DAY_MS  # charts end today
+        day = current_time_ms() // DAY_MS  # charts end today
         query = tuple(sorted(parameters.values.items()))
         key = (console.own, console.editing is None, console.version, path, query, day)
         costs_more, is_own = is_costly(path, parameters), False

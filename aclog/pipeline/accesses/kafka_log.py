@@ -617,7 +617,7 @@ def split_lines(batch: pa.RecordBatch, zone: tzinfo = UTC) -> Split:
         [line.decode(errors="replace") for line in texts.filter(bad).to_pylist()],
         batch.column("file").filter(bad).to_pylist(),
         columns.filter(bad),
-        _spans(times, batch.column("file"), bad),
+        _spans(times, batch.column("file"), bad) if pc.any(bad).as_py() else [],
     )
     blanks = len(lines) - accesses.num_rows - rejects.num_rows
     return Split(accesses=accesses, rejects=rejects, files=batch.column("file").filter(good), blanks=blanks)

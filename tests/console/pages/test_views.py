@@ -4,9 +4,9 @@ import pytest
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
-from aclog.console.pages.page import BadParameterError, Mark, Page
+from aclog.console.pages.page import BadParameterError, Facts, Links, Mark, Page, Table
 from aclog.console.pages.states import Console, NotReadyError
-from aclog.console.pages.views import MENU, VIEWS
+from aclog.console.pages.views import AT_A_MOMENT, MENU, VIEWS
 from tests.support.builders.acls import acl
 from tests.support.web.consoles import cells, column, console_of, look, table, view
 from tests.support.web.points import HeldSource, image_of
@@ -159,3 +159,35 @@ def test_a_page_that_is_older_than_the_newest_version_is_called_so() -> None:
     assert console.states.live.newest is not None
     assert console.states.now().image is console.states.live.newest.image
     assert console.states.version != version
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/", {}),
+        ("/resource", {}),
+        ("/resource", {"type": "TOPIC", "name": "orders"}),
+        ("/principal", {"name": "User:alice"}),
+        ("/why", {"principal": "User:alice", "operation": "READ", "name": "orders"}),
+        ("/names", {"type": "TOPIC"}),
+    ],
+)
+def test_links_of_a_page_of_a_moment_keep_the_moment(path, query):
+    source = HeldSource(image_of(acl("orders", "User:alice")))
+    source.past = source.current
+    page = view(console_of(source), path, **query, as_of="7")
+    parts = [part for part in page.parts if isinstance(part, Facts | Links | Table)]
+    links = [
+        cell.url or ""
+        for part in parts
+        for cell in (
+            part.links
+            if isinstance(part, Links)
+            else [each for _, each in part.items]
+            if isinstance(part, Facts)
+            else [*part.pages, *(each for row in part.rows for each in row.cells)]
+        )
+    ]
+    of_moment = [link for link in links if link.partition("?")[0] in AT_A_MOMENT]
+    assert of_moment
+    assert [link for link in of_moment if "as_of=7" not in link] == []

@@ -7,6 +7,14 @@
   const GONE_AFTER = 3;
   let failures = 0;
 
+  // A browser may refuse to keep anything.
+  const stored = (key) => { try { return localStorage.getItem(key); } catch (error) { return null; } };
+  const store = (key, text) => {
+    try {
+      if (text === null) localStorage.removeItem(key); else localStorage.setItem(key, text);
+    } catch (error) { /* not allowed, or no room: the page works without */ }
+  };
+
   const answer = () => document.getElementById("answer");
 
   const say = (text) => { document.getElementById("said").textContent = text; };
@@ -175,7 +183,7 @@
     Object.entries({ role: "combobox", "aria-expanded": "false", "aria-controls": list.id, "aria-autocomplete": "list" })
       .forEach(([name, value]) => input.setAttribute(name, value));
     const recent = () => {
-      try { return JSON.parse(localStorage.getItem(RECENT) || "[]"); } catch (error) { return []; }
+      try { return JSON.parse(stored(RECENT) || "[]"); } catch (error) { return []; }
     };
     const close = () => {
       list.hidden = true;
@@ -194,9 +202,7 @@
     const open = (place) => {
       const { text, kind, url } = list.children[place].completion;
       const others = recent().filter((each) => each.url !== url);
-      try {
-        localStorage.setItem(RECENT, JSON.stringify([{ text, kind, url }, ...others].slice(0, 8)));
-      } catch (error) { /* no room, or not allowed */ }
+      store(RECENT, JSON.stringify([{ text, kind, url }, ...others].slice(0, 8)));
       location.assign(url);
     };
     const show = (completions) => {
@@ -247,7 +253,7 @@
       }
     });
     // A browser is shared: another user does not see what this one searched.
-    if (viewer) viewer.closest("form").addEventListener("submit", () => localStorage.removeItem(RECENT));
+    if (viewer) viewer.closest("form").addEventListener("submit", () => store(RECENT, null));
   };
 
   // Keys: Ctrl+K and / go to the search, j and k through rows, Escape closes a sheet.
@@ -288,10 +294,10 @@
       button.setAttribute("aria-label", isNarrow ? "Expand the menu" : "Collapse the menu");
     };
     button.hidden = false;
-    set(localStorage.getItem("aclog-menu") === "narrow");
+    set(stored("aclog-menu") === "narrow");
     button.onclick = () => {
       set(!document.body.classList.contains("narrow"));
-      localStorage.setItem("aclog-menu", document.body.classList.contains("narrow") ? "narrow" : "wide");
+      store("aclog-menu", document.body.classList.contains("narrow") ? "narrow" : "wide");
     };
   };
 
