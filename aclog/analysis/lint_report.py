@@ -391,6 +391,8 @@ class LintReport:
     """The number of rules."""
     unknown: tuple[str, ...] = ()
     """Settings with an unknown value: there may be more findings."""
+    unread: int = 0
+    """The number of objects of the source that were not read, and may hold rules."""
 
     @staticmethod
     def of(
@@ -453,6 +455,9 @@ class LintReport:
         parts = [severity_count(severity, counts[severity]) for severity in Severity if counts[severity]]
         text = f"{', '.join(parts) or 'no findings'} in {plural(self.rules, 'rule')}"
         text += f"; {len(self.suppressed):,} suppressed" if self.suppressed else ""
+        if self.unread:
+            more = f"{plural(self.unread, 'object')} not read, which may hold rules"
+            text = f"{text}; {more}" if self.rules else f"not judged: no rule was read, and {more}"
         if not self.unknown:
             return text
         names = " and ".join(self.unknown)

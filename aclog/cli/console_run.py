@@ -49,9 +49,6 @@ from aclog.console.shared import LineFile, Precedence
 from aclog.console.web.app import WebConsole
 from aclog.console.web.rendering import asset_version
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.metalog.filelog.committed_mark import read_committed
-from aclog.metalog.filelog.locks import kafka_log_dir
-from aclog.metalog.filelog.meta_properties import read_meta_properties
 from aclog.ops.extras import need_usage_extra
 from aclog.ops.plan import DesiredRules, place_settings
 from aclog.ops.policies import settings_of
@@ -60,7 +57,7 @@ from aclog.sources.acl_lines import STDIN, NameFile
 from aclog.sources.choice import ChosenSource
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.unread import parse_accepted
-from aclog.sources.logs import LogSource
+from aclog.sources.logs import LogSource, cluster_of
 from aclog.sources.repository import load_repository_settings
 from aclog.terminal.notices import FewNotices
 from aclog.terminal.output import note, warn
@@ -375,19 +372,11 @@ def _open_browser(url: str, *, is_off: bool) -> None:
 
 
 def _cluster_id(choice: ChosenSource) -> str:
-    """Return the id of the cluster whose log is read; empty if nothing beside the log records it."""
-    source = choice.source
-    if not isinstance(source, LogSource):
-        return ""
+    """Return the id of the cluster whose log is read; empty if no file beside the log has it, or can be read."""
     try:
-        mark = read_committed(source.directory)
-        if mark is not None and mark.cluster_id:
-            return mark.cluster_id
-        home = kafka_log_dir(source.directory)
-        meta = None if home is None else read_meta_properties(home)
+        return cluster_of(choice.source) or ""
     except (MetadataError, OSError):
         return ""
-    return "" if meta is None else meta.cluster_id
 
 
 def _endpoint(flags: ConsoleFlags) -> Endpoint:

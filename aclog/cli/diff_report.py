@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
+from itertools import chain
 
 from attrs import evolve, frozen
 
 from aclog.analysis.comparison import Compared, Comparison, rows_of_each, turning
 from aclog.analysis.policy import NameMap
-from aclog.analysis.rows.report import markdown_lines, markdown_text, sarif_log
+from aclog.analysis.rows.report import cluster_title, markdown_lines, rows_of_clusters, sarif_log
 from aclog.cli.answers import difference_columns
 from aclog.cli.flags.commands import DiffFlags
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags, check_one_stdin
@@ -157,13 +158,13 @@ def _print(clusters: Mapping[str, Compared], output: Output) -> None:
     is_markdown = output.form is OutputFormat.MARKDOWN and not output.columns
     if output.is_rows and not is_markdown:
         is_json = output.form in (OutputFormat.JSON, OutputFormat.JSONL) and not output.columns
-        rows = ((name, row) for name, each in clusters.items() for row in difference_objects(each))
+        rows = {name: difference_objects(each) for name, each in clusters.items()}
         columns = difference_columns({key: value for each in clusters.values() for key, value in each.items()})
-        output.print_rows(columns, ({"cluster": name, **row} if name and is_json else row for name, row in rows))
+        output.print_rows(columns, rows_of_clusters(rows) if is_json else chain.from_iterable(rows.values()))
         return
     for name, comparisons in clusters.items():
-        if name:
-            say(f"## cluster {markdown_text(printable(name))}" if is_markdown else printable(f"cluster {name}"))
+        for text in cluster_title(name, is_markdown=is_markdown):
+            say(text)
         if is_markdown:
             _say_parts(comparisons, heading="### {}", lines_of=_markdown_lines)
         else:

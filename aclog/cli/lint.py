@@ -24,7 +24,7 @@ from aclog.analysis.lint_report import (
     text_lines,
 )
 from aclog.analysis.policy import Policy
-from aclog.analysis.rows.report import markdown_text
+from aclog.analysis.rows.report import cluster_title, markdown_text
 from aclog.authorizer.acl import object_of_rule
 from aclog.authorizer.acls_image import Action, RuleChange, changed_acls
 from aclog.cli.answers import rules_text
@@ -34,10 +34,11 @@ from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.text_forms import comma_parts
-from aclog.ops.lint import Linted, lint_source, merged_logs
+from aclog.ops.lint import Linted, lint_objects, lint_source, merged_logs
 from aclog.ops.policies import refuse_unless_known
 from aclog.sources.acl_lines import change_line
 from aclog.sources.cluster_parts import cluster_parts
+from aclog.sources.formats.unread import unread_text
 from aclog.sources.repository import RepositorySettings, parse_fail_on
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row, json_text
 from aclog.terminal.output import emit, note, say, warn
@@ -448,24 +449,26 @@ def _print(linted: Mapping[str, Linted], output: Output) -> None:
         emit(json_text(merged_logs({name: each.sarif(version("aclog")) for name, each in linted.items()})))
     elif output.is_rows and (output.form is not OutputFormat.MARKDOWN or output.columns):
         is_json = output.form in (OutputFormat.JSON, OutputFormat.JSONL) and not output.columns
-        rows = ((name, row) for name, each in linted.items() for row in _rows(each, is_json=is_json))
-        output.print_rows(LINT_COLUMNS, ({"cluster": name, **row} if name and is_json else row for name, row in rows))
+        output.print_rows(LINT_COLUMNS, lint_objects(linted) if is_json else _findings(linted))
     else:
-        is_markdown = output.form is OutputFormat.MARKDOWN
-        for name, each in linted.items():
-            if name:
-                say(f"### cluster {markdown_text(printable(name))}" if is_markdown else printable(f"cluster {name}"))
-            for text in _text(each, output):
-                say(printable(text))
+        for line in _text(linted, is_markdown=output.form is OutputFormat.MARKDOWN):
+            say(printable(line))
 
 
-def _rows(linted: Linted, *, is_json: bool) -> Iterable[Row]:
-    return linted.objects() if is_json else json_lines(linted.report, linted.place)
+def _findings(linted: Mapping[str, Linted]) -> Iterator[Row]:
+    return chain.from_iterable(json_lines(each.report, each.place) for each in linted.values())
 
 
-def _text(linted: Linted, output: Output) -> Iterable[str]:
-    """Return the lines for people; Markdown is a report for a merge request."""
-    if output.form is not OutputFormat.MARKDOWN:
-        return text_lines(linted.report, linted.place)
-    unread = [f"- {markdown_text(each.text())}" for each in linted.unread]
-    return chain(markdown_lines(linted.report), ["", *unread] if unread else ())
+def _text(linted: Mapping[str, Linted], *, is_markdown: bool) -> Iterator[str]:
+    """Yield the lines for people, what was not read first; Markdown is a report for a merge request."""
+    unread = list(dict.fromkeys(each for part in linted.values() for each in part.unread))
+    if unread:
+        yield from (f"**{markdown_text(unread_text(unread))}**", "") if is_markdown else (unread_text(unread), "")
+    for name, each in linted.items():
+        yield from cluster_title(name, is_markdown=is_markdown)
+        if not is_markdown:
+            yield from text_lines(each.report, each.place)
+            continue
+        yield from markdown_lines(each.report)
+        if each.unread:
+            yield from ("", *(f"- {markdown_text(item.text())}" for item in each.unread))

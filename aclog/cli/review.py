@@ -13,11 +13,12 @@ from click.exceptions import Exit
 
 from aclog.analysis.review.comment import comment_of_clusters
 from aclog.analysis.review.review import DEFAULT_FAIL_ON, Kind, document_of, text_lines
+from aclog.analysis.rows.report import cluster_title
 from aclog.cli.flags.common import AcceptUnread, Exclude, VarFiles, Vars, Workspace, module_inputs, parse_modules
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.cli.signals import ending_interrupts
-from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.errors import ConfigError
 from aclog.ops.lint import merged_logs
 from aclog.ops.review import NEVER, Reviewed, ReviewedChange, review_change, review_objects, sarif_log
 from aclog.sources.formats.format import AclsFormat
@@ -293,6 +294,4 @@ def _lines(reviewed: Mapping[str, Reviewed], form: ReviewFormat) -> Iterable[str
 
 
 def _titled(name: str, lines: Iterable[str]) -> Iterator[str]:
-    if name:
-        yield printable(f"cluster {name}")
-    yield from lines
+    return chain(cluster_title(name, is_markdown=False), lines)

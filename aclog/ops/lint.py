@@ -30,6 +30,7 @@ from aclog.analysis.lint_report import (
 )
 from aclog.analysis.policy import Policy, merged, only_on
 from aclog.analysis.regions import ExistingNames, JsonObject
+from aclog.analysis.rows.report import rows_of_clusters
 from aclog.authorizer.acl import ChangePlace, FileOrigin, Origins, StandardAcl
 from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, Generation, named_generation
@@ -185,9 +186,9 @@ class Linted:
     """Content of the source that was not read and may hold rules."""
 
     def objects(self) -> Iterator[JsonObject]:
-        """Yield an object for each finding, and for all content that was not read: the JSON lines of `aclog lint`."""
-        yield from json_lines(self.report, self.place)
+        """Yield an object for all content that was not read, and for each finding: the JSON lines of `aclog lint`."""
         yield from (each.to_dict() for each in self.unread)
+        yield from json_lines(self.report, self.place)
 
     def sarif(self, version: str) -> JsonObject:
         """Return the findings, and the content that was not read, as a log of SARIF."""
@@ -195,8 +196,17 @@ class Linted:
         (run,) = log["runs"]
         if self.unread:
             run["tool"]["driver"]["rules"].append(UNREAD_RULE)
-            run["results"] += [unread_result(each.text(), each.origin) for each in self.unread]
+            run["results"] = [*(unread_result(each.text(), each.origin) for each in self.unread), *run["results"]]
         return log
+
+
+def lint_objects(linted: Mapping[str, Linted]) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of clusters by their names, each with the key `cluster` if it has a name.
+
+    What was not read of any cluster is first: without it, a cluster looks clean whose rules are unknown.
+    """
+    yield from rows_of_clusters({name: map(Unread.to_dict, each.unread) for name, each in linted.items()})
+    yield from rows_of_clusters({name: json_lines(each.report, each.place) for name, each in linted.items()})
 
 
 def merged_logs(logs: Mapping[str, JsonObject]) -> JsonObject:
@@ -248,9 +258,10 @@ def lint_source(
     policies = policies_of(image, stated)
     policy = next(iter(policies.values()))
     premises = read_premises(choice, stated.configs())
+    # Findings are about the rules that were read: what else there may be is reported beside them.
+    report = run_lint(choice, image, policy, inputs, policies=policies, premises=premises.without({UNREAD}))
     return Linted(
-        # Findings are about the rules that were read: what else there may be is reported beside them.
-        report=run_lint(choice, image, policy, inputs, policies=policies, premises=premises.without({UNREAD})),
+        report=evolve(report, unread=len(choice.unread)),
         policies=tuple(policies.values()),
         premises=premises,
         place=choice.source.change_place,

@@ -990,8 +990,7 @@ def review_change(
         MetadataError, OSError: something cannot be read.
 
     """
-    resources = untouched(settings)
-    fail_on_kinds(settings)
+    resources, fail_on = untouched(settings), fail_on_kinds(settings)
     path = change.path or settings.source.acls
     if path is None and change.render is None:
         paths = "source.acls" if change.render_configured else "PATH, or source.acls"
@@ -1009,6 +1008,7 @@ def review_change(
         topics=topics,
         inputs=lint_inputs(settings, topics),
         accesses=_accesses(settings),
+        fail_on=fail_on,
     )
     parts = None if change.cluster else cluster_parts((sides.base.choice, sides.head.choice))
     if parts is None:
@@ -1040,6 +1040,8 @@ class _Reviewer:
     inputs: LintInputs
     accesses: Accesses | None
     """Recent ones."""
+    fail_on: frozenset[Kind]
+    """What makes a review fail."""
 
     def review(self, sides: ReviewSides) -> Reviewed:
         """Review both sides, without tests."""
@@ -1065,7 +1067,7 @@ class _Reviewer:
                 *_doubts_of(accesses, compared),
             ),
             foot=tuple(_foot(sides, settings)),
-            fail_on=fail_on_kinds(settings),
+            fail_on=self.fail_on,
             place_of=PlaceLinks(sides=sides),
         )
         return Reviewed(review=review, new=evolve(after, findings=new_findings(before, after)))

@@ -233,7 +233,7 @@ def refuse_other_writers(directory: Path) -> None:
 
 
 def cluster_id_of(directory: Path) -> str | None:
-    """Return the id of the cluster whose log this is; None if no file beside the log has it.
+    """Return the id of the cluster whose log this is, which may be one of `aclog sync`; None if no file has it.
 
     Raises:
         MetadataError: the file with the id is malformed, or cannot be read.
@@ -244,7 +244,10 @@ def cluster_id_of(directory: Path) -> str | None:
         return synced.cluster_id
     place = kafka_log_dir(directory)
     properties = None if place is None else read_meta_properties(place)
-    return None if properties is None else properties.cluster_id
+    if properties is not None:
+        return properties.cluster_id
+    mark = read_committed(directory)  # as a copy of a node's log has it without meta.properties
+    return None if mark is None else mark.cluster_id or None
 
 
 def cluster_of(source: StateSource) -> str | None:

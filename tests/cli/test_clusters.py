@@ -46,7 +46,7 @@ def test_each_cluster_is_linted_by_itself(repository: Repository) -> None:
         jsonschema.validate(row, schema_of("finding"))
     runs = json.loads(aclog("lint", "--format", "sarif").out)["runs"]
     assert [run["automationDetails"]["id"] for run in runs] == ["aclog/dev", "aclog/prod 1"]
-    assert aclog("lint", "--format", "markdown").lines[0] == "### cluster dev"
+    assert aclog("lint", "--format", "markdown").lines[0] == "## cluster dev"
     assert aclog("lint", "--acls", "dev").ok().lines[0].startswith("warning 13")
     assert "one of the clusters of aclog.toml" in aclog("lint", "--fix", "fix.jsonl").complaint
 
@@ -375,3 +375,31 @@ def test_a_difference_with_one_of_the_clusters_is_not_split(tmp_path: Path, monk
 def test_users_of_one_name_in_one_directory_are_refused(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.yaml": USER % ("c", "x"), "b.yaml": USER % ("c", "y")})
     assert "one would replace the other in a cluster" in aclog("acls", "list", "--acls", tmp_path).complaint
+
+
+def test_a_root_module_that_was_not_read_is_not_a_clean_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lint of the others passes, and its first lines state what was not read, in each format."""
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path, {f"{each}/m.tf": _ACL % "x" for each in "ab"} | {"c/m.tf": (_ACL % "x").replace("Read", "")})
+    found = aclog("lint", "--acls", ".", "--select", "11").ok()
+    assert found.lines[0].startswith("1 object in 1 file not read, which may hold rules: broken:root-module 1 (c/m.tf:")
+    assert found.lines[2:] == [
+        *("cluster a", "no findings in 1 rule", "cluster b", "no findings in 1 rule", "cluster unassigned"),
+        "not judged: no rule was read, and 1 object not read, which may hold rules",
+    ]
+    markdown = aclog("lint", "--acls", ".", "--select", "11", "--format", "markdown").ok()
+    assert markdown.lines[0].startswith("**1 object in 1 file not read, which may hold rules")
+    rows = [json.loads(line) for line in aclog("lint", "--acls", ".", "--format", "jsonl").ok().lines]
+    assert ["unread" in row for row in rows] == [True, False, False]
+    runs = json.loads(aclog("lint", "--acls", ".", "--format", "sarif").ok().out)["runs"]
+    assert [[each["ruleId"] for each in run["results"]] for run in runs] == [["13"], ["13"], ["content-not-read"]]
+    assert aclog("lint", "--acls", ".", "--select", "11", "--fail-on", "error,unread").code == 1
+
+
+def test_lint_counts_what_was_not_read_beside_what_it_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path, {"k/a.jsonl": ONE_RULE, "k/b.yaml": "kind: KafkaUser\nspec: {{ x }}\n"})
+    found = aclog("lint", "--acls", "k", "--select", "11").ok()
+    assert found.lines[-1] == "no findings in 1 rule; 1 object not read, which may hold rules"

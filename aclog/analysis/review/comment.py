@@ -45,7 +45,7 @@ from aclog.analysis.review.review import (
     risk,
     tells_of_everyone,
 )
-from aclog.analysis.rows.report import ReportRow, decided_by_text, markdown_text, request_text
+from aclog.analysis.rows.report import ReportRow, cluster_title, decided_by_text, markdown_text, request_text
 from aclog.analysis.rows.row import Bound, Clause, Row, is_allow, summary_text
 from aclog.authorizer.acl import (
     WILDCARD,
@@ -466,8 +466,7 @@ def _removed_rules(review: Review) -> int:
 
 
 def _titled(name: str, rows: _Rows) -> Iterator[str]:
-    if name:
-        yield f"## cluster {markdown_text(printable(name))}"
+    yield from cluster_title(name, is_markdown=True)
     yield from _Comment(rows).lines()
 
 

@@ -459,6 +459,18 @@ def markdown_text(text: str) -> str:
     return _LINKED.sub(rf"\g<0>{_NOTHING}", escaped.replace("&", "&amp;")).replace("$", "&#36;")
 
 
+def cluster_title(name: str, *, is_markdown: bool) -> Iterator[str]:
+    """Yield the line above the part of a cluster; none for an empty name, which is that of the only one."""
+    if name:
+        yield f"## cluster {markdown_text(printable(name))}" if is_markdown else printable(f"cluster {name}")
+
+
+def rows_of_clusters(rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of clusters by their names, each with the key `cluster`; those of an empty name as they are."""
+    for name, of_cluster in rows.items():
+        yield from ({"cluster": name, **row} if name else row for row in of_cluster)
+
+
 def _example(row: Row) -> str:
     return request_text(row.witness) + ("" if row.legal else " (not a legal topic name)")
 

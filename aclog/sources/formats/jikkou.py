@@ -282,10 +282,10 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
         if annotated(resource, _DELETE):
             context.ignore(f"{AUTHORIZATION} with {_DELETE}")
             continue
-        cluster = StatedCluster(basis=CLUSTER, name=provider)
+        cluster = StatedCluster(basis=CLUSTER, name=provider) if provider else None
         for acl in (*_acls(principal, resource, "principal"), *_of_roles(resource, provider, roles)):
             for rule in topics.rules(acl, principal):
-                yield rule.of_cluster(cluster) if provider else rule
+                yield rule.of_cluster(cluster)
 
 
 def _acls(name: str, resource: Node, what: str) -> list[PrincipalAcl]:

@@ -338,8 +338,8 @@ def _rules(
 def _in_cluster(rules: Iterable[LocatedRule], namespace: Namespace | None) -> Iterator[LocatedRule]:
     """Yield rules as those of the cluster of a namespace, if it names one."""
     name = "" if namespace is None else namespace.cluster
-    cluster = StatedCluster(basis=CLUSTER, name=name)
-    yield from (each.of_cluster(cluster) for each in rules) if name else rules
+    cluster = StatedCluster(basis=CLUSTER, name=name) if name else None
+    yield from (each.of_cluster(cluster) for each in rules)
 
 
 def _makes_rules(resource: Resource) -> bool:

@@ -50,9 +50,9 @@ class LocatedRule:
     origin: FileOrigin
     id: UUID | None = None
 
-    def of_cluster(self, cluster: StatedCluster) -> "LocatedRule":
-        """Return the rule of a cluster that the file states."""
-        return evolve(self, origin=evolve(self.origin, cluster=cluster))
+    def of_cluster(self, cluster: StatedCluster | None) -> "LocatedRule":
+        """Return the rule of a cluster that the file states; the rule itself without one."""
+        return self if cluster is None else evolve(self, origin=evolve(self.origin, cluster=cluster))
 
 
 @define(eq=False)

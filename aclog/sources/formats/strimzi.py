@@ -180,8 +180,7 @@ def check_version(resource: Resource) -> None:
 def rules_in_cluster(user: Resource) -> Iterator[LocatedRule]:
     """Yield the rules of a user, of the Kafka that its label names. Raises as rules_of_user."""
     cluster = labelled_cluster(user)
-    for rule in rules_of_user(user):
-        yield rule if cluster is None else rule.of_cluster(cluster)
+    yield from (rule.of_cluster(cluster) for rule in rules_of_user(user))
 
 
 def _check_first(

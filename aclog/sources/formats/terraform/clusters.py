@@ -12,9 +12,9 @@ from aclog.sources.formats.terraform.hcl import (
     Block,
     Expression,
     GetAttribute,
-    Literal,
     ObjectOf,
     Traversal,
+    literal_text,
 )
 from aclog.sources.formats.terraform.module import Module
 from aclog.sources.formats.terraform.values import Value, ValueFault
@@ -85,10 +85,9 @@ def _own_clusters(block: Block) -> list[tuple[str, Attribute]]:
 
 def _alias(expression: Expression) -> str | None:
     """Return the alias in `kafka.eu`, or an empty one for `kafka`; None: it is another provider."""
-    if isinstance(expression, Literal) and isinstance(
-        expression.value.payload, str
-    ):  # a key of an object, or old style
-        name, _, alias = expression.value.payload.partition(".")
+    text = literal_text(expression)
+    if text is not None:  # a key of an object, or old style
+        name, _, alias = text.partition(".")
         return alias if name == _PROVIDER else None
     if not isinstance(expression, Traversal) or expression.root != _PROVIDER:
         return None

@@ -540,6 +540,12 @@ class Body:
         return [block for block in self.blocks if block.type == kind]
 
 
+def literal_text(expression: Expression | None) -> str | None:
+    """Return the text of a string without templates; None: it is anything else, or absent."""
+    payload = expression.value.payload if isinstance(expression, Literal) else None
+    return payload if isinstance(payload, str) else None
+
+
 # Templates: text with `${ }` and `%{ }`, in quotes, in heredocs and in files.
 
 

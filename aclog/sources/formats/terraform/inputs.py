@@ -19,6 +19,7 @@ from aclog.sources.formats.terraform.hcl import (
     Expression,
     Literal,
     ObjectOf,
+    literal_text,
     read_body,
     read_expression,
     read_json_values,
@@ -102,7 +103,7 @@ def _value_of_flag(text: str, block: Block, where: str) -> Expression:
     """Return the value of a variable in a flag: the text itself for a simple type or none, else an expression."""
     kind = attribute_value(block, "type")
     root = getattr(kind, "root", None)
-    word = root if root is not None else kind.value.payload if isinstance(kind, Literal) else None
+    word = root if root is not None else literal_text(kind)
     is_text = kind is None or (isinstance(word, str) and _LITERAL_TYPES.match(word) is not None)
     return Literal(1, string(text)) if is_text else read_expression(text, where, 1)
 
@@ -188,8 +189,8 @@ def _target(file: SourceFile, body: Body, modules: Modules) -> str | None:
         source = attribute_value(block, "source") if block.type == "terraform" else None
         if source is None:
             continue
-        text = source.value.payload if isinstance(source, Literal) else None
-        target = modules.local_target(directory, text) if isinstance(text, str) else None
+        text = literal_text(source)
+        target = None if text is None else modules.local_target(directory, text)
         if target is not None and any(map(is_module_file, context.tree.entries(target))):
             return target
         why = "the module of a stack of Terragrunt is not in this tree: give its directory by --module 'SOURCE=DIR'"

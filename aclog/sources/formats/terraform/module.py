@@ -24,10 +24,10 @@ from aclog.sources.formats.terraform.hcl import (
     Expression,
     GetAttribute,
     GetIndex,
-    Literal,
     ObjectOf,
     Traversal,
     TupleOf,
+    literal_text,
     read_body,
     read_json_body,
 )
@@ -128,8 +128,9 @@ def constraint_of(expression: Expression, scope: Scope) -> Constraint:
         ConfigError: it is no type.
 
     """
-    if isinstance(expression, Literal) and isinstance(expression.value.payload, str):
-        return _named(expression.value.payload, expression.line, scope)  # `type = "string"`, as before 0.12
+    text = literal_text(expression)
+    if text is not None:
+        return _named(text, expression.line, scope)  # `type = "string"`, as before 0.12
     if isinstance(expression, Traversal) and not expression.steps:
         return _named(expression.root, expression.line, scope)
     if isinstance(expression, Call) and len(expression.arguments) == 1:
@@ -286,9 +287,7 @@ def merge_files(directory: str, files: Sequence[Body], overrides: Sequence[Body]
 
 
 def _alias(provider: Block) -> str:
-    expression = attribute_value(provider, "alias")
-    is_text = isinstance(expression, Literal) and isinstance(expression.value.payload, str)
-    return str(expression.value.payload) if isinstance(expression, Literal) and is_text else ""
+    return literal_text(attribute_value(provider, "alias")) or ""
 
 
 def _check_top(body: Body) -> None:
@@ -492,9 +491,9 @@ def _manifest_of(file: SourceFile) -> Mapping[str, str]:
 
 
 def _source_text(call: Block) -> str:
-    expression = attribute_value(call, "source")
-    if isinstance(expression, Literal) and isinstance(expression.value.payload, str):
-        return expression.value.payload
+    text = literal_text(attribute_value(call, "source"))
+    if text is not None:
+        return text
     raise ConfigError(
         f"{call.file}:{call.line}: module {call.labels[0]}: its source must be a string without references"
     )
