@@ -1,11 +1,11 @@
 """Intents: the requests that real clients make together."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from attrs import frozen
 
-from aclog.analysis.regions import Principals, Query
+from aclog.analysis.regions import Principals, Query, operations_of
 from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from aclog.metalog.errors import ConfigError
 
@@ -113,6 +113,17 @@ def needs_of(intent: Intent, resources: Sequence[ResourcePattern]) -> tuple[Need
         if not part.optional or _of_type(part.resource_type, resources)
     ]
     return (*needs, *_internal(resources)) if intent is Intent.STREAM else tuple(needs)
+
+
+def requests_of(
+    needs: Iterable[Need], resources: Sequence[ResourcePattern]
+) -> Iterator[tuple[AclOperation, ResourcePattern]]:
+    """Yield the requests of needs on the resources that are named, and on every name that a need covers."""
+    for need in needs:
+        for pattern in need.patterns:
+            if need.every or pattern in resources:
+                # READ or WRITE first: the others are implied by them, and are denied by rules of their own only.
+                yield from ((operation, pattern) for operation in operations_of(need.operations))
 
 
 def _internal(resources: Iterable[ResourcePattern]) -> tuple[Need, ...]:

@@ -7,7 +7,9 @@ from functools import lru_cache
 from typing import Annotated
 
 from attrs import define, evolve, frozen
+from click.exceptions import Exit
 
+from aclog.analysis.intents import Intent
 from aclog.analysis.policy import only_on
 from aclog.authorizer.acl import (
     NO_ORIGINS,
@@ -24,13 +26,13 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import PROBE, AclsImage
 from aclog.authorizer.audit import Decision
-from aclog.authorizer.explain import ExplainOptions, Explanation
+from aclog.authorizer.explain import ExplainOptions, Explanation, action_text
 from aclog.authorizer.explain import explain as explain_decision
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.settings import Generation, controllers_decide
 from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer, build_authorizer
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags
-from aclog.cli.flags.question import AnswerFlags, Request, RequestFlags
+from aclog.cli.flags.question import PANEL, AnswerFlags, Request, RequestFlags
 from aclog.cli.images import ORIGIN_COLUMNS, RULE_COLUMNS, RangeWatch
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError, MetadataError, printable
@@ -375,6 +377,16 @@ def explain(
     request: RequestFlags,
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
+    intent: Annotated[
+        Intent | None,
+        Option(
+            "--intent",
+            metavar="INTENT",
+            help="Instead of --operation: every request of a client that has to [cyan]produce[/], [cyan]consume[/], "
+            "[cyan]transact[/], [cyan]stream[/] or [cyan]admin[/].",
+            rich_help_panel=PANEL,
+        ),
+    ] = None,
     origins: Annotated[
         bool,
         Option(
@@ -386,6 +398,8 @@ def explain(
 ) -> None:
     """Show every ACL that takes part in a decision, the determining one, and what would reverse the decision.
 
+    The exit code is 0 if the request is ALLOWED, and 1 if it is DENIED.
+
     'pii-*' means all names that begin with pii-. If they are not all decided
     alike, the command prints an example of each decision, and fails.
 
@@ -395,72 +409,131 @@ def explain(
       aclog explain --log DIR --principal User:bob --operation READ --topic t --format json
       aclog explain --log DIR --principal User:bob --operation READ --topic t --origins
       aclog explain --log DIR --principal User:bob --operation READ --topic 'pii-*'
+      aclog explain --log DIR --principal User:bob --intent consume --topic t --group g
     """
-    from attrs import evolve
-
-    from aclog.authorizer.explain import ExplainOptions, explanation_lines
     from aclog.ops.near import spelled_otherwise
-    from aclog.ops.policies import each_generation, read_premises
+    from aclog.ops.policies import read_premises
     from aclog.snapshots.moments import moment_text
-    from aclog.terminal.output import note, say
+    from aclog.terminal.output import note
 
     how = output.choose()
-    question = request.request()
+    requests = (request.request(instead="--intent"),) if intent is None else request.requests(intent)
     choice = source.choose()
     options = ExplainOptions(
         allow_everyone=authorizer.allow_everyone,
-        host_given=question.host_given,
+        host_given=requests[0].host_given,
         as_of=None if choice.moment is None else moment_text(choice.moment),
         place=choice.source.change_place,
     )
     image = choice.image()
-    each = each_generation(image, authorizer, [(question.resource_type, question.operation)])
+    each = each_generation(image, authorizer, [(one.resource_type, one.operation) for one in requests])
     options = evolve(options, origins=choice.origins, premises=read_premises(choice, authorizer.configs()))
-    if question.pattern_type == PatternType.LITERAL:
-        explanations = {
-            generation: explain_one(image, own, question, options) for generation, own in each.stated.items()
-        }
+    explained = [_explained(image, each.stated, one, options) for one in requests]
+    if origins:
+        explained = [one.with_log_origins(choice.source, image) for one in explained]
+    each.warn()
+    allowed = all(one.first.allowed for one in explained)
+    if not allowed:
+        for text in spelled_otherwise([requests[0].principal], image.acls):
+            note(text)
+    if intent is None:
+        _print_one(explained[0], how, in_log=origins)
+    else:
+        _print_all(explained, intent, how, in_log=origins)
+    if not allowed:
+        raise Exit(DENIED)
+
+
+@frozen(kw_only=True)
+class _Explained:
+    """The explanation of a decision by the generation of Kafka that denies, if one does, and those by others."""
+
+    generation: Generation
+    first: Explanation
+    others: Mapping[Generation, Explanation]
+
+    def with_log_origins(self, source: StateSource, image: Image) -> "_Explained":
+        """Return it with the locations of its ACLs in the log. Raises as `with_log_origins`."""
+        others = {of: with_log_origins(other, source, image) for of, other in self.others.items()}
+        return evolve(self, first=with_log_origins(self.first, source, image), others=others)
+
+    def to_dict(self) -> Row:
+        """Return it for JSON."""
+        answer = self.first.to_dict()
+        if self.others:
+            answer["generation"] = self.generation.value
+            answer["otherGenerations"] = {of.value: other.to_dict() for of, other in self.others.items()}
+        return answer
+
+    def lines(self) -> Iterator[str]:
+        """Yield it as text."""
+        from aclog.authorizer.explain import explanation_lines
+
+        if self.others:
+            yield f"On {self.generation}:"
+        yield from explanation_lines(self.first)
+        for of, other in self.others.items():
+            yield f"\nOn {of}:"
+            yield from explanation_lines(other)
+
+
+def _explained(
+    image: Image, stated: Mapping[Generation, StatedSettings], request: Request, options: ExplainOptions
+) -> _Explained:
+    if request.pattern_type == PatternType.LITERAL:
+        explanations = {of: explain_one(image, own, request, options) for of, own in stated.items()}
     else:
         from aclog.analysis.timeline import explained
         from aclog.ops.policies import policy_of
 
-        explanations = {
-            generation: explained(policy_of(image, own), *asked_of(question), options)
-            for generation, own in each.stated.items()
-        }
-        for generation, explanation in explanations.items():
-            watch_ranges(explanation, each.stated[generation])
-    if origins:
-        explanations = {
-            generation: with_log_origins(explanation, choice.source, image)
-            for generation, explanation in explanations.items()
-        }
+        asked = asked_of(request)
+        explanations = {of: explained(policy_of(image, own), *asked, options) for of, own in stated.items()}
+        for of, explanation in explanations.items():
+            watch_ranges(explanation, stated[of])
     generation, _ = strictest({of: explanation.decision for of, explanation in explanations.items()})
     first = explanations.pop(generation)
-    each.warn()
-    if not first.decision:
-        for text in spelled_otherwise([question.principal], image.acls):
-            note(text)
+    return _Explained(generation=generation, first=first, others=explanations)
+
+
+def _print_one(explained: _Explained, how: Output, *, in_log: bool) -> None:
     if how.is_rows:
-        answer = first.to_dict()
-        if explanations:
-            answer["generation"] = generation.value
-            answer["otherGenerations"] = {of.value: other.to_dict() for of, other in explanations.items()}
-        how.print_answer(answer, examined_columns(in_log=origins), examined_rows(first))
+        how.print_answer(explained.to_dict(), examined_columns(in_log=in_log), examined_rows(explained.first))
         return
-    if explanations:
-        say(f"On {generation}:")
-    for line in explanation_lines(first):
+    for line in explained.lines():
         say(line)
-    for of, other in explanations.items():
-        say(f"\nOn {of}:")
-        for line in explanation_lines(other):
+
+
+def _print_all(explained: Sequence[_Explained], intent: Intent, how: Output, *, in_log: bool) -> None:
+    """Print the explanations of all requests of an intent, and first how many of them are denied."""
+    context, denied = explained[0].first.context, sum(not one.first.allowed for one in explained)
+    decision = AuthorizationResult.DENIED if denied else AuthorizationResult.ALLOWED
+    if how.is_rows:
+        answer = {
+            "decision": decision.value,
+            "intent": intent.value,
+            "principal": context.principal,
+            "host": context.host,
+            "requests": [one.to_dict() for one in explained],
+        }
+        how.print_answer(
+            answer,
+            (*_REQUEST_COLUMNS, *examined_columns(in_log=in_log)),
+            (row for one in explained for row in _request_rows(one.first)),
+        )
+        return
+    of = f"{denied} of the {len(explained)}" if 0 < denied < len(explained) else f"all {len(explained)}"
+    say(printable(f"{decision.value}: {context.principal} {intent}: {of} requests are {decision.value.lower()}"))
+    for one in explained:
+        say("")
+        for line in one.lines():
             say(line)
 
 
 # The explanation of one decision, for `explain`.
 
 
+_REQUEST_COLUMNS = (Column(key="request", cut=True), Column(key="decision"))
+"""Of an ACL among those of several requests."""
 _OLDER = DecidingKafka(generations=(Generation.V4_3,), stated=Generation.V4_3)
 _LOG_COLUMNS = (Column(key="offset"), Column(key="timestamp", spare=True))
 
@@ -475,6 +548,13 @@ def examined_rows(explanation: Explanation) -> Iterator[Row]:
     """Yield the ACLs that took part, the most important first."""
     for each in explanation.to_dict()["rules"]:
         yield {"role": each["role"], **each["rule"], "notes": each["notes"]}
+
+
+def _request_rows(explanation: Explanation) -> Iterator[Row]:
+    """Yield the ACLs with the request that they took part in; a request without any has one row."""
+    request = {"request": action_text(explanation), "decision": explanation.decision.result.value}
+    for row in tuple(examined_rows(explanation)) or ({"notes": ()},):
+        yield {**request, **row}
 
 
 def explain_one(image: Image, stated: StatedSettings, request: Request, options: ExplainOptions) -> Explanation:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from attrs import evolve, frozen
 from click.exceptions import Exit
 
-from aclog.analysis.intents import Intent, Need, needs_of
+from aclog.analysis.intents import Intent, Need, needs_of, requests_of
 from aclog.analysis.policy import Policy, only_on
 from aclog.analysis.regions import Query, only, operations_of
 from aclog.analysis.timeline import IntentHeld, explained, question_of
@@ -181,8 +181,8 @@ class Question:
 
     def requests(self, principal: str) -> Iterator[Request]:
         """Yield the requests on the named resources."""
-        pairs = [(self.operation, self.resources[0])] if self.intent is None else self._needed()
-        for operation, resource in pairs:
+        one = [(self.operation, self.resources[0])]
+        for operation, resource in one if self.intent is None else requests_of(self.needs, self.resources):
             yield Request(
                 principal=principal,
                 operation=operation,
@@ -192,13 +192,6 @@ class Question:
                 pattern_type=resource.pattern_type,
                 host_given=self.host_given,
             )
-
-    def _needed(self) -> Iterator[tuple[AclOperation, ResourcePattern]]:
-        for need in self.needs:
-            for resource in need.patterns:
-                if resource in self.resources:
-                    # READ or WRITE first: the others are implied by them, and are denied by rules of their own only.
-                    yield from ((operation, resource) for operation in operations_of(need.operations))
 
 
 # The principal.

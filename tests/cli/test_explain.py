@@ -25,7 +25,8 @@ def copy(tmp_path):
 
 def advised(*arguments):
     """Return the command in the last line of an explanation."""
-    return aclog(*arguments).ok().lines[-1].strip()
+    result = aclog(*arguments)
+    return (result.denied() if arguments[0] == "explain" else result.ok()).lines[-1].strip()
 
 
 @pytest.mark.parametrize("why", [False, True])
@@ -67,7 +68,9 @@ def test_a_first_acl_on_a_resource_shuts_out_all_others(copy):
 def test_no_command_is_advised_that_the_tools_refuse(copy):
     """They accept only the operations that Kafka asks for."""
     lines = (
-        aclog("explain", "--log", copy, "--principal", "User:bob", "--operation", "WRITE", "--group", "g").ok().lines
+        aclog("explain", "--log", copy, "--principal", "User:bob", "--operation", "WRITE", "--group", "g")
+        .denied()
+        .lines
     )
     assert lines[-1] == "  add ALLOW User:bob WRITE on GROUP LITERAL 'g' from *"
     flags = ("--allow-principal", "User:bob", "--operation", "WRITE", "--group", "g")
@@ -75,7 +78,7 @@ def test_no_command_is_advised_that_the_tools_refuse(copy):
 
 
 def test_one_json_object(copy):
-    out = aclog("explain", "--log", copy, *ASKED, "--format", "json").ok().out
+    out = aclog("explain", "--log", copy, *ASKED, "--format", "json").denied().out
     found = json.loads(out)
     assert out == json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n"
     assert list(found) == [
@@ -104,9 +107,9 @@ def test_the_address_and_the_login_of_the_cluster_are_in_the_command(tmp_path):
 def test_a_state_of_the_past_is_named(copy):
     asked = ("explain", "--log", copy, *ASKED, "--as-of", "40")
     said = "  (for the state as of 40; the commands change the newest one, which may differ: explain it first)"
-    assert said in aclog(*asked).ok().lines
-    assert json.loads(aclog(*asked, "--format", "json").ok().out)["asOf"] == "40"
-    assert said not in aclog(*asked[:-2]).ok().lines
+    assert said in aclog(*asked).denied().lines
+    assert json.loads(aclog(*asked, "--format", "json").denied().out)["asOf"] == "40"
+    assert said not in aclog(*asked[:-2]).denied().lines
     script = "at 40\nwhy User:bob WRITE topic:payments.eu\nat latest\nwhy User:bob WRITE topic:payments.eu\n"
     assert aclog("shell", "--log", copy, stdin=script.encode()).ok().lines.count(said) == 1
 
@@ -146,18 +149,74 @@ def test_origins_are_the_records_of_the_log_that_added_the_rules():
     records = map(json.loads, aclog("log", "dump", log, "--json").ok().lines)
     in_log = [each for each in records if each["file"].endswith(".log") and "id" in (each.get("data") or {})]
     added = {each["data"]["id"]: each["offset"] for each in in_log if each["type"] == "ACCESS_CONTROL_ENTRY_RECORD"}
-    found = json.loads(aclog("explain", "--log", log, *ASKED, "--origins", "--format", "json").ok().out)
+    found = json.loads(aclog("explain", "--log", log, *ASKED, "--origins", "--format", "json").denied().out)
     rules = [each["rule"] for each in found["rules"]]
     assert len(rules) > 1
     assert {rule["id"]: rule["offset"] for rule in rules} == {rule["id"]: added[rule["id"]] for rule in rules}
     assert (
         f"(offset {rules[0]['offset']}, 2026-11-21T02:24:01.356Z)"
-        in aclog("explain", "--log", log, *ASKED, "--origins").ok().out
+        in aclog("explain", "--log", log, *ASKED, "--origins").denied().out
     )
 
 
 def test_origins_of_a_source_without_a_log_are_its_own(tmp_path):
     acls = tmp_path / "acls.jsonl"
     acls.write_text(aclog("acls", "list", "--log", DATA / "__cluster_metadata-0", "--format", "jsonl").ok().out)
-    lines = [aclog("explain", "--acls", acls, *ASKED, *more).ok().out for more in ((), ("--origins",))]
+    lines = [aclog("explain", "--acls", acls, *ASKED, *more).denied().out for more in ((), ("--origins",))]
     assert lines[0] == lines[1]
+
+
+@pytest.fixture
+def half(tmp_path):
+    """The rules of a client that may read its topic but not its group."""
+    rule = {
+        "resourceType": "TOPIC", "resourceName": "t", "patternType": "LITERAL", "principal": "User:a", "host": "*",
+        "operation": "READ", "permissionType": "ALLOW",
+    }  # fmt: skip
+    (tmp_path / "acls").write_text(json.dumps(rule))
+    return "--acls", tmp_path / "acls", "--principal", "User:a", "--intent", "consume"
+
+
+def test_an_intent_is_all_of_its_requests(half):
+    asked = ("--topic", "t", "--group", "g")
+    lines = aclog("explain", *half, *asked).denied().lines
+    assert lines[0] == "DENIED: User:a consume: 2 of the 4 requests are denied"
+    assert [line.partition(" from")[0] for line in lines if line.startswith(("ALLOWED: ", "DENIED: "))][1:] == [
+        "ALLOWED: User:a READ TOPIC 't'",
+        "ALLOWED: User:a DESCRIBE TOPIC 't'",
+        "DENIED: User:a READ GROUP 'g'",
+        "DENIED: User:a DESCRIBE GROUP 'g'",
+    ]
+    answer = json.loads(aclog("explain", *half, *asked, "--format", "json").denied().out)
+    single = ("--principal", "User:a", "--operation", "READ", "--topic", "t", "--format", "json")
+    assert answer["requests"][0] == json.loads(aclog("explain", *half[:2], *single).ok().out)
+    assert [request["decision"] for request in answer["requests"]] == ["ALLOWED", "ALLOWED", "DENIED", "DENIED"]
+    assert {key: answer[key] for key in ("decision", "intent", "principal", "host")} == {
+        "decision": "DENIED", "intent": "consume", "principal": "User:a", "host": "127.0.0.1",
+    }  # fmt: skip
+    rows = [json.loads(line) for line in aclog(
+        "explain", *half, *asked, "--format", "jsonl", "--columns", "request,decision,role"
+    ).denied().lines]  # fmt: skip
+    assert rows[0] == {"request": "READ TOPIC 't'", "decision": "ALLOWED", "role": "DECIDES"}
+    assert rows[-1] == {"request": "DESCRIBE GROUP 'g'", "decision": "DENIED", "role": None}
+
+
+def test_an_intent_is_allowed_as_a_whole(half):
+    produce = (*half[:-1], "produce", "--topic", "t", "--allow-everyone-if-no-acl-found")
+    assert aclog("explain", *produce).denied().lines[0].endswith("1 of the 2 requests are denied")
+    lines = aclog("explain", *half, "--topic", "t", "--group", "g", "--super-users", "User:a").ok().lines
+    assert lines[0] == "ALLOWED: User:a consume: all 4 requests are allowed"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--topic", "t"), "--intent consume: expected --group as well"),
+        (("--topic", "t", "--group", "g", "--operation", "READ"), "with --intent, expected --principal, and no"),
+        (("--topic", "t", "--group", "g", "--cluster"), "intent consume: expected resources of type GROUP, TOPIC"),
+    ],
+)
+def test_an_intent_that_is_not_a_question(half, more, said):
+    result = aclog("explain", *half, *more)
+    assert (result.code, result.out) == (2, "")
+    assert said in result.complaint

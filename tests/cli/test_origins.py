@@ -63,7 +63,7 @@ def test_a_decision_has_them_in_a_line_of_its_own(repository: Repository) -> Non
 
 
 def test_an_explanation_has_them_with_each_rule_and_each_change(repository: Repository) -> None:
-    text = aclog("explain", "--acls", "kafka", *ASK).ok().out
+    text = aclog("explain", "--acls", "kafka", *ASK).denied().out
     deny = "DENY User:a READ on TOPIC LITERAL 'orders' from * (kafka/team/b.jsonl:1)"
     assert f"decides  {deny}" in text
     assert f"remove {deny}" in text

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from attrs import evolve, field, frozen
 
-from aclog.analysis.intents import Intent, Need, needs_of
+from aclog.analysis.intents import Intent, Need, needs_of, requests_of
 from aclog.analysis.regions import REQUESTED, RESOURCE_TYPES, Query
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
@@ -252,23 +252,49 @@ class RequestFlags:
         """
         if self.principal is None or self.operation is None:
             raise ConfigError(f"--principal and --operation must be given{f', or {instead}' if instead else ''}")
-        resources = self._resources()
+        resources = self._patterns()
         if len(resources) != 1:
             raise ConfigError(
                 "exactly one resource must be given: --topic, --group, --cluster, --transactional-id, "
                 "--delegation-token or --user-principal"
             )
-        [(resource_type, name)] = resources
-        resource = asked_pattern(resource_type, typed_text(name), self.resource_pattern_type)
+        return self._request(self.principal, self.operation, resources[0])
+
+    def requests(self, intent: Intent) -> tuple[Request, ...]:
+        """Return the requests of a client with an intent, on the named resources: instead of one operation.
+
+        Raises:
+            ConfigError: no principal, an operation, a type of resource that the intent needs and that is not named or
+                has no use for, or a name as in `request`.
+
+        """
+        if self.principal is None or self.operation is not None:
+            raise ConfigError("with --intent, expected --principal, and no --operation")
+        resources = self._patterns()
+        needs = needs_of(intent, resources)
+        for need in needs:
+            if not need.every and not any(each in resources for each in need.patterns):
+                flag = need.resource_type.name.lower().replace("_", "-")
+                raise ConfigError(f"--intent {intent}: expected --{flag} as well: a client with this intent needs one")
+        requests = dict.fromkeys(requests_of(needs, resources))
+        return tuple(self._request(self.principal, *each) for each in requests)
+
+    def _request(self, principal: str, operation: AclOperation, resource: ResourcePattern) -> Request:
         return Request(
-            principal=typed_text(self.principal),
-            operation=self.operation,
+            principal=typed_text(principal),
+            operation=operation,
             host=_LOCALHOST if self.host is None else self.host,
             resource_type=resource.resource_type,
             name=resource.name,
             pattern_type=resource.pattern_type,
             host_given=self.host is not None,
         )
+
+    def _patterns(self) -> list[ResourcePattern]:
+        return [
+            asked_pattern(kind, typed_text(name), self.resource_pattern_type)
+            for kind, name in dict.fromkeys(self._resources())
+        ]
 
     def _resources(self) -> list[tuple[ResourceType, str]]:
         names = {

@@ -107,7 +107,7 @@ class AuthHelper:
 
     authorizer: Authorizer | None
     _pinned_for: AuthorizerSession | None = None
-    """The decisions on the one request that a pinned authorizer is for; a connection keeps none of it."""
+    """The decisions on the one request that a pinned authorizer is for; no connection keeps them."""
 
     def pinned(self, request: Request) -> "AuthHelper":
         """Return an authorizer that decides all of a request by the current image (see Authorizer.pinned)."""

@@ -39,6 +39,11 @@ class Result:
         assert self.code == 0, self
         return self
 
+    def denied(self) -> "Result":
+        """This result, which must be a negative answer."""
+        assert self.code == 1, self
+        return self
+
 
 def aclog(*arguments: object, stdin: bytes = b"") -> Result:
     """Run one command line."""
