@@ -296,6 +296,7 @@ TOOLS = (
         arguments=Explain,
         none="there is no explanation",
         narrow="the command line shows all of it",
+        exit_codes=_JUDGED,
     ),
     Tool(
         name="diff",
