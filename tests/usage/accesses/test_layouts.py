@@ -511,7 +511,7 @@ def test_packed_members_and_those_with_nuls_are_read(tmp_path):
     with pytest.raises(ConfigError, match="member heap: messages of Kafka's authorizer in a file that is no text"):
         rows_of(path)
     path.write_bytes(tar_of(("a.log", line_of("User:a")), ("b.parquet", b"PAR1" + heap)))
-    with pytest.raises(ConfigError, match=r"member b\.parquet: Parquet or Avro in a packed file"):
+    with pytest.raises(ConfigError, match=r"member b\.parquet: Parquet, Avro or ORC in a packed file"):
         rows_of(path)
     packed = line_of("User:a")
     for _ in range(5):
