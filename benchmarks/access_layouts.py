@@ -3,6 +3,9 @@
 Each reads the whole file in a process of its own, with one thread, and takes the principal, the decision, the
 operation, the host and the resource of every line; the sides alternate, and the best of the rounds counts, in seconds
 of CPU time per million lines. The time to start is not counted, except for ripgrep.
+
+Then each reads several files of the default layout with all cores, in seconds of wall time per million lines, with the
+start of all of its processes.
 """
 
 import json
@@ -11,6 +14,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -97,11 +101,21 @@ for part in find_accesses([sys.argv[1]], UTC).parts:
         rows += batch.rows.num_rows
 print(json.dumps([rows, time.process_time() - start]))
 """
+_READ_ALL: Final = """
+import json, os, sys
+from datetime import UTC
+from functools import partial
+from aclog.usage.accesses.access_log import find_accesses
+from aclog.usage.judging import cover_log, each_in_processes
+parts = find_accesses([sys.argv[1]], UTC).parts
+print(json.dumps([sum(each.lines for each in cover_log(parts, partial(each_in_processes, workers=os.cpu_count()))), 0]))
+"""
+"""As `aclog accesses coverage` reads them."""
 _SQL: Final = """
 import json, sys, time
 import duckdb
 database = duckdb.connect()
-database.execute("SET threads = 1")
+database.execute(f"SET threads = {sys.argv[4]}")
 database.execute("SET enable_progress_bar = false")
 start = time.process_time()
 names = json.loads(sys.argv[3])
@@ -133,10 +147,41 @@ def _child(program: str, *arguments: str, lines: int, path: Path = ROOT) -> floa
     return float(seconds)
 
 
-def _ripgrep(program: str, path: Path, lines: int) -> float:
+def _walled(measure: Callable[[], object]) -> float:
+    """Return the wall time of a call, in seconds."""
+    start = time.perf_counter()
+    measure()
+    return time.perf_counter() - start
+
+
+def _write_parts(directory: Path, source: Path, copies: int) -> int:
+    """Write a file per core, with lines of another one; return the number of all lines."""
+    directory.mkdir()
+    text, lines = source.read_bytes(), 0
+    first = text[: text.index(b"\n") + 1]
+    for core in range(_CORES):
+        own = first.replace(b"topic-", b"own-%d-" % core)  # copies of a file would count once
+        (directory / f"{core}.log").write_bytes(own + text * copies)
+        lines += 1 + copies * text.count(b"\n")
+    return lines
+
+
+_CORES: Final = os.cpu_count() or 1
+
+
+def _ripgrep(program: str, path: Path, lines: int, threads: int = 1) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     replacement = "\t".join(f"${number}" for number in range(1, len(_FIELDS) + 1))
-    command = [program, "--no-config", "--threads=1", "--only-matching", "--replace", replacement, _REGEX, str(path)]
+    command = [
+        program,
+        "--no-config",
+        f"--threads={threads}",
+        "--only-matching",
+        "--replace",
+        replacement,
+        _REGEX,
+        str(path),
+    ]
     done = subprocess.run(command, capture_output=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if (found := done.stdout.count(b"\n")) != lines:
@@ -196,7 +241,7 @@ def run(directory: Path, lines: int, rounds: int) -> Iterator[Row]:
         else:
             sides["re"] = lambda: _child(_RE, str(default), _REGEX, lines=lines)
         fields = json.dumps(_FIELDS)
-        sides["duckdb"] = lambda: _child(_SQL, str(default), _REGEX, fields, lines=lines)
+        sides["duckdb"] = lambda: _child(_SQL, str(default), _REGEX, fields, "1", lines=lines)
         best = dict.fromkeys(sides, float("inf"))
         for _ in range(rounds):
             for name, measure in sides.items():
@@ -216,3 +261,20 @@ def run(directory: Path, lines: int, rounds: int) -> Iterator[Row]:
         if name != "default":
             what_is = f"{name}, beside the default layout"
             yield Row(what=what_is, ours=best[name], unit="s", theirs=best["default"], target=share)
+    yield from _with_all_cores(directory, default, ripgrep, rounds)
+
+
+def _with_all_cores(directory: Path, default: Path, ripgrep: str | None, rounds: int) -> Iterator[Row]:
+    place = directory / "parts"
+    lines = _write_parts(place, default, 3 if rounds > 1 else 1)
+    fields, every = json.dumps(_FIELDS), str(place / "*.log")
+    sides: dict[str, Callable[[], object]] = {
+        "aclog": lambda: _child(_READ_ALL, str(place), lines=lines),
+        "DuckDB's regexp_extract": lambda: _child(_SQL, every, _REGEX, fields, str(_CORES), lines=lines),
+    }
+    if ripgrep is not None:
+        sides["ripgrep with groups"] = lambda: _ripgrep(ripgrep, place, lines, _CORES)
+    ours, *others = ((name, _walled(measure) * 1_000_000 / lines) for name, measure in sides.items())
+    for name, seconds in others:
+        what_is = f"default layout, {_CORES} cores, wall time, beside {name}"
+        yield Row(what=what_is, ours=ours[1], unit="s", theirs=seconds)

@@ -192,20 +192,24 @@ def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
     from aclog.terminal.notices import progress
 
     need_usage_extra()
-    from aclog.ops.usage import warn_of_rejects
+    from aclog.ops.usage import warn_of_long_lines, warn_of_rejects
+    from aclog.usage.accesses.lines import LongLine
     from aclog.usage.judging import cover_log
 
     log = flags.log().open()
     parts, lines, rejects, unread = list[Coverage](), 0, Counter[Reason](), list[UnreadAccesses]()
+    long_lines = list[LongLine]()
     with progress("reading the accesses", "rows") as advance:
         for part in cover_log(log.accesses.parts, log.each):
             parts.append(part.coverage)
             lines += part.lines
             rejects += part.rejects
             unread.append(part.unread)
+            long_lines += part.long_lines
             advance(lines, None)
     covered = Coverage.sum(parts)
     warn_of_rejects(rejects)
+    warn_of_long_lines(long_lines)
     if not len(covered):
         raise log.error("no access has a timestamp: the period that it covers is unknown")
     return covered, UnreadAccesses.sum_of(unread)

@@ -15,13 +15,14 @@ from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.primitives import current_time_ms
 from aclog.ops.policies import read_premises, refuse_unless_known
-from aclog.ops.usage import Judging, warn_of_rejects, warn_of_unread
+from aclog.ops.usage import Judging, warn_of_long_lines, warn_of_rejects, warn_of_unread
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import cluster_of
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import note, optional_time_text, say, time_text, warn
 from aclog.usage.accesses.access_log import NewAccesses, Part, only_new
+from aclog.usage.accesses.lines import LongLine
 from aclog.usage.counting import RowCounts
 from aclog.usage.index.tallies import DayTally, Spool
 from aclog.usage.index.usage_index import KAFKA, PROPERTIES_KEY, REGISTERED, Position, Run, TakenContent, UsageIndex
@@ -55,6 +56,7 @@ class Totals:
     """What could not be read, or has no time."""
     undecided: UnreadAccesses = field(factory=UnreadAccesses)
     rows: RowCounts = field(factory=RowCounts)
+    long_lines: list[LongLine] = field(factory=list)
 
     @property
     def all_unread(self) -> UnreadAccesses:
@@ -78,6 +80,7 @@ class Totals:
                 self.unread = UnreadAccesses.sum_of((self.unread, part.counted.unread))
                 self.undecided = UnreadAccesses.sum_of((self.undecided, *(tally.unread for tally in part.tallies)))
                 self.rows = RowCounts.sum_of((self.rows, part.counted.rows))
+                self.long_lines += part.counted.long_lines
                 yield from part.tallies
 
 
@@ -193,6 +196,7 @@ class IndexRuns:
         parts = tally_log(new.input.parts, judging.how(None), each)
         with Spool.of(totals.tallies(parts), self.directory) as spool:
             totals.unread = totals.unread.but_of(settings.super_users)
+            warn_of_long_lines(totals.long_lines)
             if (complaint := _complaint(totals, new)) is not None:
                 raise NothingTakenError(complaint, totals.all_unread)
             run = Run(

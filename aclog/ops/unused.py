@@ -301,7 +301,8 @@ def _by_index(path: Path, place: FoundPlace, acls: Sequence[StandardAcl]) -> Rul
 
 
 def _by_log(flags: "ReadAccesses", place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
-    from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
+    from aclog.ops.usage import AccessLog, Judging, warn_of_long_lines, warn_of_rejects, warn_of_unread
+    from aclog.usage.accesses.lines import LongLine
     from aclog.usage.counting import RowCounts
     from aclog.usage.decisions.intervals import ALWAYS, Rules
     from aclog.usage.judging import tally_log
@@ -315,13 +316,14 @@ def _by_log(flags: "ReadAccesses", place: FoundPlace, acls: Sequence[StandardAcl
     rejects: Counter[Reason] = Counter()
     unread = list[UnreadAccesses]()
     times: list[int] = []
-    rows = list[RowCounts]()
+    rows, long_lines = list[RowCounts](), list[LongLine]()
     for part in _counted(tally_log(log.accesses.parts, judging.how(None), log.each)):
         last = last.plus(*(tally.last_use for tally in part.tallies))
         rejects += part.counted.rejects
         unread += (part.counted.unread, *(tally.unread for tally in part.tallies))
         times += [each for each in (part.counted.earliest, part.counted.latest) if each is not None]
         rows.append(part.counted.rows)
+        long_lines += part.counted.long_lines
     name = ", ".join(flags.accesses)
     if not times:
         raise ConfigError(f"--accesses {name}: holds no access with a time: expected some")
@@ -331,6 +333,7 @@ def _by_log(flags: "ReadAccesses", place: FoundPlace, acls: Sequence[StandardAcl
             "it allows only if kafka.authorizer.logger is at DEBUG"
         )
     warn_of_rejects(rejects)
+    warn_of_long_lines(long_lines)
     of_log = {acl: _use_of(last, number) for acl, number in _ordinals(judging.rules, acls).items()}
     unknown = UnreadAccesses.sum_of(unread).but_of(place.settings.super_users)
     warn_of_unread(unknown, "the last use of ACLs that they may need is unknown")

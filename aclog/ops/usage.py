@@ -6,7 +6,7 @@ An access log is counted once, by the ACLs of a source; each of the four takes i
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -37,7 +37,7 @@ from aclog.terminal.output import as_of_text, note, warn
 from aclog.usage.accesses.access_batch import AccessForm
 from aclog.usage.accesses.access_log import NO_STREAMS, STDIN, AccessInput, explain_unread, find_accesses
 from aclog.usage.accesses.layouts import DEFAULT_PATTERN, Profile
-from aclog.usage.accesses.lines import StreamCopy
+from aclog.usage.accesses.lines import LONGEST_LINE, LongLine, StreamCopy
 from aclog.usage.accesses.table_formats import NEWEST, TableMoment
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, Ranges
 from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
@@ -219,6 +219,11 @@ class AccessLog:
 
     def count(self, how: HowToCount) -> CountedLog:
         """Count the rows. Raises ConfigError, OSError: as count_log."""
+        log = self._count(how)
+        warn_of_long_lines(log.long_lines)
+        return log
+
+    def _count(self, how: HowToCount) -> CountedLog:
         with progress("reading the accesses", "rows") as advance:
             done = 0
 
@@ -239,7 +244,7 @@ class AccessLog:
         """
         check_days(days)
         window = None if until is None else Window.ending(until, days)
-        counted = self.count(judged.how(window))
+        counted = self._count(judged.how(window))
         if window is None:
             if counted.earliest is None or counted.latest is None:
                 raise self.error("no access has a timestamp: expected one, or the end of the window (--until)")
@@ -248,7 +253,8 @@ class AccessLog:
             window = Window.ending(of_micros(latest), days)
             if of_micros(counted.earliest) < window.start:
                 # what is older must not count: a second pass, now that the window is known
-                counted = self.count(judged.how(window))
+                counted = self._count(judged.how(window))
+        warn_of_long_lines(counted.long_lines)
         return counted, judged.in_window(window)
 
 
@@ -334,6 +340,16 @@ def warn_of_rejects(rejects: Counter[Reason]) -> None:
     """Warn of lines of which no access was read, with their number and the reasons."""
     if rejects:
         warn(rejects_text(rejects))
+
+
+def warn_of_long_lines(lines: Iterable[LongLine]) -> None:
+    """Warn of lines that were not read for their length."""
+    if texts := list(map(str, lines)):
+        each = "it counts" if len(texts) == 1 else "each counts"
+        warn(
+            f"{plural(len(texts), 'line')} of over {LONGEST_LINE >> 20} MiB not read, {each} as an access that could "
+            f"not be read: {few(texts)}"
+        )
 
 
 def warn_of_unread(unread: UnreadAccesses, what: str) -> None:

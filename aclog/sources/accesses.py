@@ -206,9 +206,17 @@ def _from_lines(path: str) -> Iterator[tuple[Request | Unread, int]]:
     _need_lines(path)
     among_objects = False
     profile = profile_of_lines(path)
-    for _, line in numbered(path):
+    for _, line in _lines(path):
         among_objects = among_objects or not is_audit_line(line)
         yield access_of_line(line, among_objects=among_objects, profile=profile), 1
+
+
+_TORN: Final = b"{"
+"""In place of a line that is too long to be read: the beginning of an object, which counts as an unread access."""
+
+
+def _lines(path: str) -> Iterator[tuple[int, bytes]]:
+    return numbered(path, long_line=_TORN)
 
 
 def _need_lines(path: str) -> None:
@@ -224,7 +232,7 @@ def _is_packed(path: str) -> bool:
 
 def profile_of_lines(path: str) -> Profile:
     """Return the layouts of the first lines with a message in a file."""
-    lines = (line.decode(errors="replace") for _, line in numbered(path) if MESSAGE.encode() in line)
+    lines = (line.decode(errors="replace") for _, line in _lines(path) if MESSAGE.encode() in line)
     return Profile(layouts=tuple(detect(map(cleaned, islice(lines, _SAMPLE)), rare=RARE)))
 
 
@@ -415,7 +423,7 @@ def _is_table(path: str) -> bool:
 
 def _has_events(path: str) -> bool:
     """Return whether the first object in a file is an event, of a known kind or not."""
-    for _, line in numbered(path):
+    for _, line in _lines(path):
         if not is_audit_line(line):
             value = object_of(line)
             if isinstance(value, Reason):
@@ -427,7 +435,7 @@ def _has_events(path: str) -> bool:
 def _seen_in_lines(path: str) -> Iterator[tuple[str | Unread, Request | None]]:
     _need_lines(path)
     profile = profile_of_lines(path)
-    for _, line in numbered(path):
+    for _, line in _lines(path):
         if is_audit_line(line):
             request = audited_access(line, profile)
             yield _who_of(line) if request is None else request.principal, request

@@ -39,35 +39,42 @@ def display_name(path: str) -> str:
     return "stdin" if path == STDIN else path
 
 
-def blocks(path: str, advance: Advance | None = None) -> Iterator[list[bytes]]:
+def blocks(path: str, advance: Advance | None = None, *, long_line: bytes | None = None) -> Iterator[list[bytes]]:
     """Yield whole lines without line ends, in blocks as they arrive; gzip is detected by its first bytes.
 
     `advance` is called with the bytes that have been read of the file, and with its size if it is a regular one.
+    `long_line` is yielded in place of each line longer than 4 MiB, if there is such a text.
 
     Raises:
-        ConfigError: a line longer than 4 MiB, or a damaged or truncated gzip file.
+        ConfigError: a line longer than 4 MiB without `long_line`, or a damaged or truncated gzip file.
         OSError: the file cannot be read.
 
     """
     name, number = display_name(path), 0
     with _naming(name), _opened(path) as (file, raw):
-        rest = b""
+        rest, is_long = b"", False
         report = None if advance is None else _reporter(raw, advance)
         while block := _read(file, name):
             if report is not None:
                 report()
             *lines, rest = (rest + block).split(b"\n")
-            if len(rest) > _LONGEST:
-                raise ConfigError(f"{name}: line {number + len(lines) + 1} is longer than {_LONGEST} bytes")
+            if is_long and lines:
+                lines[0], is_long = long_line or b"", False
+            if is_long or len(rest) > _LONGEST:
+                if long_line is None:
+                    raise ConfigError(f"{name}: line {number + len(lines) + 1} is longer than {_LONGEST} bytes")
+                rest, is_long = b"", True
             number += len(lines)
             yield lines
-        if rest:
-            yield [rest]
+        if rest or is_long:
+            yield [long_line or b"" if is_long else rest]
 
 
-def numbered(path: str, advance: Advance | None = None) -> Iterator[tuple[int, bytes]]:
-    """Yield each line that is not blank with its number, from 1; `advance` and its errors are those of `blocks`."""
-    return numbered_lines(blocks(path, advance))
+def numbered(
+    path: str, advance: Advance | None = None, *, long_line: bytes | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """Yield each line that is not blank with its number, from 1; the other arguments and errors are of `blocks`."""
+    return numbered_lines(blocks(path, advance, long_line=long_line))
 
 
 def numbered_lines(chunks: Iterable[list[bytes]]) -> Iterator[tuple[int, bytes]]:

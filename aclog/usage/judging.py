@@ -25,6 +25,7 @@ from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import ConfigError
 from aclog.usage.accesses.access_batch import BROKER, TIME_TYPE, TIMESTAMP
 from aclog.usage.accesses.access_log import AccessPart, read_part
+from aclog.usage.accesses.lines import LongLine
 from aclog.usage.counting import (
     AccessCounter,
     CoverageCounter,
@@ -385,6 +386,8 @@ class CountedLog:
     """Unreadable accesses among them, and rows without a time that were not counted."""
     coverage: Coverage = field(factory=Coverage.nothing)
     """If requested: all lines with a time, by broker and hour."""
+    long_lines: tuple[LongLine, ...] = ()
+    """Lines that were not read for their length, which `unread` has."""
 
     @classmethod
     def sum_of(cls, parts: Iterable[Self]) -> Self:
@@ -399,6 +402,7 @@ class CountedLog:
             rejects=sum((part.rejects for part in logs), Counter[Reason]()),
             unread=UnreadAccesses.sum_of(part.unread for part in logs),
             coverage=Coverage.sum(part.coverage for part in logs),
+            long_lines=tuple(sorted({line for part in logs for line in part.long_lines})),
         )
 
 
@@ -573,11 +577,12 @@ class PartCounter:
 
     def count(self, part: AccessPart) -> CountedLog:
         """Return the counts of a part."""
-        tables, rejects, unread = [], Counter[Reason](), list[UnreadAccesses]()
+        tables, rejects, unread, long_lines = [], Counter[Reason](), list[UnreadAccesses](), list[LongLine]()
         counter = self._counter()
         for read in read_part(part):
             rejects += read.rejects
             unread.append(read.unread)
+            long_lines += read.long_lines
             if counter.accesses.is_full:
                 # take before forgetting: the counts refer to the numbers of the accesses in memory
                 tables.append(counter.accesses.table())
@@ -594,6 +599,7 @@ class PartCounter:
             rejects=rejects,
             unread=UnreadAccesses.sum_of((*unread, counter.unread.total)),
             coverage=Coverage.nothing() if counter.coverage is None else counter.coverage.coverage(),
+            long_lines=tuple(long_lines),
         )
 
     def nothing(self) -> CountedLog:
@@ -627,6 +633,8 @@ class CoveredPart:
     """The number of other lines, by the reason why they are not accesses."""
     unread: UnreadAccesses
     """Unreadable accesses among them, and accesses that cannot be decided or have no time."""
+    long_lines: tuple[LongLine, ...] = ()
+    """Lines that were not read for their length, which `unread` has."""
 
 
 def cover_log(parts: Sequence[AccessPart], each: Each) -> Iterator[CoveredPart]:
@@ -640,12 +648,20 @@ def _covering() -> Callable[[AccessPart], CoveredPart]:
 
 def _cover(part: AccessPart) -> CoveredPart:
     counter, lines, rejects, unread = CoverageCounter(), 0, Counter[Reason](), list[UnreadAccesses]()
+    long_lines = list[LongLine]()
     for batch in read_part(part):
+        long_lines += batch.long_lines
         lines += batch.rows.num_rows
         rejects += batch.rejects
         unread += (batch.unread, undecided_rows(batch.rows))
         counter.add_timed(batch.rows.column(TIMESTAMP), batch.rows.column(BROKER))
-    return CoveredPart(coverage=counter.coverage(), lines=lines, rejects=rejects, unread=UnreadAccesses.sum_of(unread))
+    return CoveredPart(
+        coverage=counter.coverage(),
+        lines=lines,
+        rejects=rejects,
+        unread=UnreadAccesses.sum_of(unread),
+        long_lines=tuple(long_lines),
+    )
 
 
 # An access log tallied by day in processes, for the index of last use.

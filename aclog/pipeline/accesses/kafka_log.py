@@ -39,6 +39,7 @@ from aclog.usage.accesses.access_batch import FIRST_SECOND, LAST_SECOND, ReadLin
 from aclog.usage.accesses.access_log import Part, is_compressed, opened
 from aclog.usage.accesses.brokers import broker_of_line, broker_of_path
 from aclog.usage.accesses.events import read_mixed
+from aclog.usage.accesses.lines import LONGEST_LINE
 from aclog.usage.accesses.parquet import EARLIEST_COLUMN, LATEST_COLUMN
 from aclog.usage.arrow import ACL_FIELDS
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
@@ -210,7 +211,8 @@ def _batches(part: LineRange) -> Iterator[pa.RecordBatch]:
                 break  # the file was truncated: the check of its pin reports it
             remaining -= len(block)
             lines = (rest + block).split(b"\n")
-            rest = lines.pop()
+            # of a line that is too long a beginning is kept by which it is known as such
+            rest = lines.pop()[: LONGEST_LINE + 1]
             yield from _as_batches(lines, part.name)
         if rest:
             yield from _as_batches([rest], part.name)
@@ -290,12 +292,14 @@ def parse_lines(lines: DataFrame) -> DataFrame:
     wrapped = F.concat(F.lit("["), F.col("value"), F.lit(f',"{mark}"]'))
     valid = F.is_valid_utf8("value")
     listed = lines.select("file", F.col("value").alias("line"), F.when(valid, F.try_parse_json(wrapped)).alias("list"))
-    whole = (F.expr("try_variant_get(list, '$[1]', 'string')") == mark) & F.col("line").rlike(r"^\s*\{")
+    fits = F.octet_length("line") <= LONGEST_LINE
+    whole = fits & (F.expr("try_variant_get(list, '$[1]', 'string')") == mark) & F.col("line").rlike(r"^\s*\{")
     return listed.select(
         "file",
         "line",
         F.when(whole, F.expr("try_variant_get(list, '$[0]', 'variant')")).alias("object"),
-        F.when(F.col("line").rlike(r"^\s*\z"), Reason.BLANK)
+        F.when(~fits, Reason.TOO_LONG)
+        .when(F.col("line").rlike(r"^\s*\z"), Reason.BLANK)
         .when(~F.is_valid_utf8("line"), Reason.NOT_UTF8)
         .when(~F.coalesce(whole, F.lit(False)), Reason.MALFORMED)
         .alias("reason"),
@@ -460,6 +464,7 @@ DETAILS: Final = {
     Reason.UNREADABLE: "not in a format that an authorizer of Kafka writes",
     Reason.BAD_TIMESTAMP: "not a time: expected ISO 8601, or ms since 1970",
     Reason.MALFORMED: "malformed, or with a different number of columns",
+    Reason.TOO_LONG: f"longer than {LONGEST_LINE >> 20} MiB: not read",
 }
 
 
@@ -605,8 +610,10 @@ def split_lines(batch: pa.RecordBatch, zone: tzinfo = UTC) -> Split:
     The layouts of a file are detected in each batch: lines in other layouts are read one by one.
     """
     texts: Any = batch.column("value").cast(pa.binary())
-    lines: Any = pc.binary_join_element_wise(texts, b"", b"\n")
+    is_long: Any = pc.greater(pc.binary_length(texts), pa.scalar(LONGEST_LINE))
+    lines: Any = pc.binary_join_element_wise(pc.if_else(is_long, pa.scalar(b""), texts), b"", b"\n")
     columns, times = _read_lines(lines, batch.column("file"), zone)
+    columns = _with_reason(columns, is_long, Reason.TOO_LONG)
     reasons: Any = columns.column("reason")
     good = pc.is_null(reasons)
     fields = dict(zip((name for name in ACCESS_SCHEMA.names if name != TIMESTAMP), _NAMES, strict=True))
@@ -621,6 +628,12 @@ def split_lines(batch: pa.RecordBatch, zone: tzinfo = UTC) -> Split:
     )
     blanks = len(lines) - accesses.num_rows - rejects.num_rows
     return Split(accesses=accesses, rejects=rejects, files=batch.column("file").filter(good), blanks=blanks)
+
+
+def _with_reason(columns: pa.RecordBatch, where: Array, reason: Reason) -> pa.RecordBatch:
+    """Return the fields of lines with another `reason` for some."""
+    reasons: Any = pc.if_else(where, pa.scalar(reason.value), columns.column("reason"))
+    return columns.set_column(columns.schema.get_field_index("reason"), "reason", reasons)
 
 
 def _read_lines(lines: Array, files: Array, zone: tzinfo) -> tuple[pa.RecordBatch, Array]:

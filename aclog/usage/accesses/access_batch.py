@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import datetime, tzinfo
 from enum import StrEnum
 from functools import lru_cache, partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,7 @@ from aclog.usage.accesses.lines import (
     MARKS_OF_AUDIT,
     SIGNS_OF_OBJECTS,
     JsonObject,
+    LongLine,
     at,
     is_text,
     object_of,
@@ -170,6 +171,17 @@ class AccessBatch:
     """The number of other lines, by the reason why they are not accesses; blank lines are not counted."""
     unread: UnreadAccesses = field(factory=UnreadAccesses)
     """The accesses among the other lines, which could not be read."""
+    long_lines: tuple[LongLine, ...] = ()
+    """Lines that were not read for their length: each counts as an unread access of any principal."""
+
+    @classmethod
+    def of_long_line(cls, line: LongLine, first: int | None = None, last: int | None = None) -> Self:
+        """Return a batch without rows, for a line that was not read; it was logged between two times, if known."""
+        unread = UnreadCounter()
+        is_ordered = first is None or last is None or first <= last
+        unread.add(None, None, Reason.TOO_LONG, UnreadSpan(1, *((first, last) if is_ordered else (None, None))))
+        rows = pa.RecordBatch.from_pylist([], schema=READ_SCHEMA)
+        return cls(rows=rows, rejects=Counter({Reason.TOO_LONG: 1}), unread=unread.total, long_lines=(line,))
 
 
 # Times of accesses from text: ISO 8601 with or without an offset, or milliseconds since 1970.
@@ -324,7 +336,9 @@ def note_text(
     `broker` is the one of the table, `span` has the times of the line, as far as the table has them.
     """
     line, own = text.encode(errors="replace"), UnreadCounter()
-    if reason is Reason.MALFORMED or line.lstrip().startswith(b"{"):
+    if reason is Reason.TOO_LONG:  # the text is only its beginning
+        own.add(None, None, reason, span)
+    elif reason is Reason.MALFORMED or line.lstrip().startswith(b"{"):
         value = object_of(line)
         note_unread(own, reason, line, None if isinstance(value, Reason) else value, zone, lambda: span)
     elif (trace := access_trace(text)) is not None:

@@ -46,8 +46,10 @@ from aclog.usage.accesses.globs import unlistable
 from aclog.usage.accesses.layouts import Layout, Profile, stop_of
 from aclog.usage.accesses.lines import (
     DAMAGED,
+    LONGEST_LINE,
     PARQUET_ENDINGS,
     LinePart,
+    LongLine,
     PinnedFile,
     StreamCopy,
     blocks_of,
@@ -629,13 +631,16 @@ def read_part(part: AccessPart) -> Iterator[AccessBatch]:
     else:
         file = part.lines.file
         broker = broker_of_path(file.path) if file.place == file.path else None
-        batches = (
-            batch
-            for block in blocks_of(part.lines)
-            for batch in read_lines(block, part.form, part.zone, mixed=part.mixed, profile=part.profile)
-        )
+        batches = (batch for block in blocks_of(part.lines) for batch in _batches_of(block, part))
         for each in _with_neighbours(batches) if part.form in OF_KAFKA else batches:
             yield evolve(each, unread=each.unread.on_broker(broker)) if each.unread else each
+
+
+def _batches_of(block: bytes | LongLine, part: TextPart) -> Iterator[AccessBatch]:
+    if isinstance(block, LongLine):
+        yield AccessBatch.of_long_line(block)
+    else:
+        yield from read_lines(block, part.form, part.zone, mixed=part.mixed, profile=part.profile)
 
 
 def _with_neighbours(batches: Iterator[AccessBatch]) -> Iterator[AccessBatch]:
@@ -643,8 +648,10 @@ def _with_neighbours(batches: Iterator[AccessBatch]) -> Iterator[AccessBatch]:
     pending, latest = next(batches, None), None
     while pending is not None:
         following = next(batches, None)
-        if pending.unread:
-            earliest = None if following is None else _ends(following)[0]
+        earliest = None if following is None or not pending.unread else _ends(following)[0]
+        if pending.long_lines:
+            yield AccessBatch.of_long_line(pending.long_lines[0], latest, earliest)
+        elif pending.unread:
             yield evolve(pending, unread=pending.unread.after(latest).before(earliest))
         else:
             yield pending
@@ -704,6 +711,11 @@ def _explained(log: AccessInput) -> Iterator[UnreadLine]:
         path = part.lines.file.path
         for block in blocks_of(part.lines):
             first = before[path] + 1
+            if isinstance(block, LongLine):
+                before[path] += 1
+                limit = f"a line of at most {LONGEST_LINE >> 20} MiB"
+                yield UnreadLine(path, first, None, limit, Reason.TOO_LONG, f"at offset {block.offset:,}")
+                continue
             before[path] += block.count(b"\n")
             if not _is_unread(block, part, mixed=part.mixed):
                 continue

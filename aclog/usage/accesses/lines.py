@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryFile, gettempdir
-from typing import IO, Any, Final, Self, TypeAlias, cast
+from typing import IO, Any, Final, NamedTuple, Self, TypeAlias, cast
 from weakref import finalize
 
 from attrs import Factory, define, field, frozen
@@ -33,8 +33,19 @@ _PART: Final = 1 << 26
 """The approximate size of a piece in bytes."""
 _BLOCK: Final = 1 << 23
 """How many bytes are read at once."""
-_LINE: Final = 1 << 24
-"""The longest line: a file of another kind may have no line end."""
+LONGEST_LINE: Final = 1 << 24
+"""The bytes of the longest line that is read: a damaged file may have no line end."""
+
+
+class LongLine(NamedTuple):
+    """A line of more than LONGEST_LINE, which is not read; it may be about an access."""
+
+    path: str
+    offset: int
+    """Its first byte in the content of the file, unpacked."""
+
+    def __str__(self) -> str:
+        return f"{self.path} at offset {self.offset:,}"
 
 
 class FileChangedError(ConfigError):
@@ -454,11 +465,13 @@ def line_parts(file: PinnedFile, *, start: int = 0, end: int | None = None) -> l
     return [LinePart(file=file, start=begin, end=until) for begin, until in pairwise(cuts)]
 
 
-def blocks_of(part: LinePart) -> Iterator[bytes]:
+def blocks_of(part: LinePart) -> Iterator[bytes | LongLine]:
     """Yield the lines of a part in blocks of complete lines; only the last one may have no line feed.
 
+    A line that is too long comes by itself, without its bytes. Memory is bounded for lines of any length.
+
     Raises:
-        ConfigError: the file is damaged, was changed meanwhile, or has a line of over 16 MiB.
+        ConfigError: the file is damaged, or was changed meanwhile.
         OSError: it was removed.
 
     """
@@ -467,12 +480,13 @@ def blocks_of(part: LinePart) -> Iterator[bytes]:
             yield from _unpacked(opened, part.start, part.file.path)
         else:
             opened.seek(part.start)
-            yield from _whole_lines(_chunks(opened, part.end - part.start, part.file.path), part.file.path)
+            chunks = _chunks(opened, part.end - part.start, part.file.path)
+            yield from _whole_lines(chunks, part.file.path, part.start)
 
 
-def _unpacked(opened: IO[bytes], start: int, path: str) -> Iterator[bytes]:
+def _unpacked(opened: IO[bytes], start: int, path: str) -> Iterator[bytes | LongLine]:
     chunks = _unpacked_chunks(opened, start, path, packing_in(opened, path))
-    yield from _whole_lines(chunks, path)
+    yield from _whole_lines(chunks, path, start)
 
 
 def _unpacked_chunks(opened: IO[bytes], start: int, path: str, packing: str | None) -> Iterator[bytes]:
@@ -499,28 +513,43 @@ def _chunks(opened: IO[bytes], size: int, path: str) -> Iterator[bytes]:
         yield chunk
 
 
-def _whole_lines(chunks: Iterator[bytes], path: str) -> Iterator[bytes]:
-    rest = b""
+def _whole_lines(chunks: Iterator[bytes], path: str, start: int) -> Iterator[bytes | LongLine]:
+    """Yield the lines of a content from `start` on: the bytes of a line that is too long are passed over."""
+    rest, place, is_long = b"", start, False  # the beginning of a line, where it is, and whether it is too long
+    end = start
     for chunk in chunks:
-        cut = chunk.rfind(b"\n") + 1
+        first, cut = chunk.find(b"\n") + 1, chunk.rfind(b"\n") + 1
+        end += len(chunk)
         if cut:
-            yield rest + chunk[:cut]
+            lines = rest + chunk[:cut]
+            if is_long or len(rest) + first > LONGEST_LINE:
+                yield LongLine(path, place)
+                lines, is_long = chunk[first:cut], False
+            if lines:
+                yield lines
             rest = chunk[cut:]
-        else:
+            place = end - len(rest)
+        elif not is_long:
             rest += chunk
         if rest[:1] == b"\0":  # a log that was truncated while it was written may begin with any number of them
             rest = b"\0" + rest.lstrip(b"\0")
-        if len(rest) > _LINE:
-            raise ConfigError(f"{path}: a line of over {_LINE >> 20} MiB: not an access log")
-    if rest:
+        if len(rest) > LONGEST_LINE:
+            rest, is_long = b"", True
+    if is_long:
+        yield LongLine(path, place)
+    elif rest:
         yield rest
 
 
 def _next_start(opened: IO[bytes], place: int) -> int:
     """Return the start of the first line after this position; beyond the end if no line follows."""
     opened.seek(place - 1)
-    line = opened.readline(_LINE)
-    return place - 1 + len(line) if line else place
+    end = place - 1
+    while line := opened.readline(_BLOCK):  # in pieces: it may have any length
+        end += len(line)
+        if line.endswith(b"\n"):
+            break
+    return max(end, place)
 
 
 # Strict parsing of a JSON object in a line: no duplicate key, nothing after the object; and access by path.

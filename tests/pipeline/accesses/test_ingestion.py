@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import json
 import multiprocessing
 import os
 import shutil
@@ -12,8 +13,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from aclog.metalog.errors import ConfigError, LockedError
-from aclog.pipeline.accesses import ingestion, read_accesses
+from aclog.pipeline.accesses import ingest, ingestion, read_accesses, write
 from aclog.pipeline.accesses.ingestion import Layout, Ledger, LedgerEntry, RejectRateError, append
+from aclog.pipeline.usage import rejected_lines
 from aclog.usage.accesses import access_log
 from aclog.usage.accesses.access_log import check_whole
 from tests.support.spark.access_logs import audit_text
@@ -330,3 +332,27 @@ def test_a_table_is_not_read_while_files_are_being_moved(spark, logs, tmp_path, 
             read_accesses(spark, place)
     taking()
     assert read_accesses(spark, out).count() == 3
+
+
+@pytest.mark.parametrize("kind", ["kafka-log", "jsonl"])
+def test_a_line_that_is_too_long_is_a_reject(logs, tmp_path, taking, spark, kind):
+    """Appended, and taken as a whole: of 17 MiB, though each of them could be parsed."""
+    if kind == "jsonl":
+        fields = {"principal": "User:a", "host": "10.0.0.1", "operation": "READ", "resourceType": "TOPIC"}
+        texts = [
+            json.dumps(fields | {"resourceName": f"t-{number}", "x": "y" * size}) for number, size in enumerate(SIZES)
+        ]
+    else:
+        texts = [audit_text(name=f"t-{number}" + "y" * size) for number, size in enumerate(SIZES)]
+    (logs / "kafka-authorizer.log").write_text("\n".join(texts) + "\n")
+    taking(kind=kind)
+    write(ingest(spark, logs, kind), tmp_path / "whole")
+    for out in (tmp_path / "out", tmp_path / "whole"):
+        assert held(out) == once((0, 2))
+        (reject,) = ds.dataset(out / "rejects", format="parquet").to_table().to_pylist()
+        assert (reject["reason"], reject["detail"]) == ("TOO_LONG", "longer than 16 MiB: not read")
+        assert reject["file"].endswith("broker-1/kafka-authorizer.log")
+        assert rejected_lines(spark, str(out)).by_reason() == {"TOO_LONG": 1}
+
+
+SIZES = (0, 17 << 20, 0)
