@@ -258,6 +258,7 @@ class File:
 
     name: str
     content: str
+    media_type: str = "application/jsonl"
 
 
 @frozen(kw_only=True)

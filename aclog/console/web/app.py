@@ -687,7 +687,7 @@ def _refused(path: str, error: Exception, console: Console) -> tuple[Page, int]:
 
 def _file(file: File) -> Response:
     headers = {"Content-Disposition": f'attachment; filename="{file.name}"', "Cache-Control": "no-store"}
-    return Response(file.content.encode(), media_type="application/jsonl", headers=headers)
+    return Response(file.content.encode("utf-8", "replace"), media_type=file.media_type, headers=headers)
 
 
 def _confirmed(page: Page, around: Around) -> Page:
