@@ -1,5 +1,6 @@
 """Lint: the catalogue of lints, a run over a policy, and the report on it as text, Markdown, JSON lines and SARIF."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -186,6 +187,29 @@ class Suppression:
     def _among(place: tuple[str, int], lines: tuple[str, int, int]) -> bool:
         file, first, last = lines
         return place[0] == file and first <= place[1] <= last
+
+
+def suppression_lines(lint: str, acl: StandardAcl, reason: str, *, table: str, expires: date | None) -> Iterator[str]:
+    """Yield the TOML that accepts the findings of a lint on a rule; `table` is that of its file.
+
+    Raises ConfigError: TOML cannot state a name, which is not Unicode text.
+    """
+    fields = object_of_rule(acl)
+    yield f"[[{table}]]"
+    yield f"lint = {_toml_text(lint)}"
+    for key in RULE_FIELDS:
+        yield f"{key} = {_toml_text(fields[key])}"
+    yield f"reason = {_toml_text(reason)}"
+    if expires is not None:
+        yield f"expires = {expires.isoformat()}"
+
+
+def _toml_text(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{text!r} is not Unicode text: no file of suppressions can state it") from error
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 @frozen(kw_only=True)

@@ -269,9 +269,12 @@ def _newest(states: States) -> State | None:
 # Serves the console.
 
 
-_FOLLOWED_S = 0.1
-"""Between two looks at a log, each of 0.5 ms: with the half second between requests of a page, a change is seen within
-one second."""
+_FOLLOWED_S, _BUSY_S = 0.1, 0.25
+"""Between two looks at a log, each of 0.5 ms, and while it changes, as all open pages are made anew for each state:
+with the half second between requests of a page, a change is seen within one second."""
+_SWITCH_S = 0.001
+"""For how long a thread keeps the interpreter from others that wait (CPython: 5 ms). A request changes threads three
+times, and the threads of pages, of the state and of its history wait in line each time."""
 
 
 def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, authorizer: AuthorizerFlags) -> None:
@@ -281,6 +284,7 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
         ConfigError: flags that do not go together, or the address cannot be listened on.
 
     """
+    sys.setswitchinterval(_SWITCH_S)
     endpoint = _endpoint(flags)
     _check_base_url(flags)
     with bound_to(endpoint.address) as bound:  # port 0 is a free one, which the address has from here on
@@ -306,7 +310,7 @@ def _run(
     if choice.moment is not None:
         raise ConfigError("--as-of: the console shows the newest state, and others in its pages")
     audit = None if flags.audit is None else LineFile(flags.audit)
-    live, settings = followed(choice, _FOLLOWED_S), settings_of(authorizer)
+    live, settings = followed(choice, _FOLLOWED_S, _BUSY_S), settings_of(authorizer)
     precedence = Precedence()
     history = _history(live, settings, precedence)
     premises = live_premises(live, authorizer.configs())

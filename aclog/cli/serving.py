@@ -211,14 +211,15 @@ def read_certificate_again(context: ssl.SSLContext | None, endpoint: Endpoint) -
     context.load_cert_chain(endpoint.tls_cert, endpoint.tls_key)
 
 
-def followed(choice: ChosenSource, followed_s: float) -> LiveState:
+def followed(choice: ChosenSource, followed_s: float, busy_s: float = 0.0) -> LiveState:
     """Return the newest state of a source, to be started; it warns when the source cannot be read.
 
-    A log is looked at again after `followed_s` seconds; a source that is read whole each time, less often.
+    A log is looked at again after `followed_s` seconds, or after `busy_s` while it changes, if that is longer; a source
+    that is read whole each time, less often.
     """
     seconds = _POLLED_S if choice.source.log is None else followed_s
     tell = FewNotices(tell=lambda why: warn(f"the state cannot be read: {why}"))
-    return LiveState(source=choice.source, seconds=seconds, tell=tell)
+    return LiveState(source=choice.source, seconds=seconds, busy_seconds=busy_s, tell=tell)
 
 
 def live_premises(live: LiveState, properties: AbstractSet[str]) -> LivePremises:

@@ -85,6 +85,8 @@ class LiveState:
     source: StateSource
     seconds: float
     """The interval between two reads, in seconds."""
+    busy_seconds: float = 0.0
+    """The interval after a read that found another state, if it is longer: each state has its costs."""
     tell: Callable[[str], None]
     """Called with why the newest read failed, once for each reason, and with None when one succeeds again."""
     prepare: Callable[[Image], None] = field(default=lambda _: None)
@@ -171,8 +173,10 @@ class LiveState:
 
     def _run(self) -> None:
         while True:
+            before = self._newest
             self._look()
-            if self._stopping.wait(self.seconds):
+            is_other = before is not None and self._newest is not None and before.image is not self._newest.image
+            if self._stopping.wait(max(self.seconds, self.busy_seconds) if is_other else self.seconds):
                 return
 
     def _look(self) -> None:

@@ -415,6 +415,11 @@ def _what(report: ReportRow, between: str, shown: int = _CLAUSES) -> str:
     return f"{most}{what_code(row.clauses, between, shown)}{from_}{only_on(report.only)}"
 
 
+def by_risk(rows: Sequence[ReportRow]) -> list[tuple[ReportRow, Judgement]]:
+    """Return the rows of a change with their risks, the riskiest first, as a comment on them alone has them."""
+    return _Rows(Review(comparisons={}, rows=rows)).ranked()
+
+
 # The comment.
 
 

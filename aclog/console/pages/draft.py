@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import starmap
 
 from attrs import frozen
 
@@ -9,7 +10,7 @@ from aclog.analysis.comparison import turning_same
 from aclog.analysis.intents import Intent
 from aclog.analysis.lint_report import LocatedFinding
 from aclog.analysis.regions import Direction
-from aclog.analysis.review.review import is_deny, risk
+from aclog.analysis.review.comment import Judgement, Risk, by_risk
 from aclog.analysis.rows.report import TITLES, ReportRow, row_cells
 from aclog.authorizer.acl import (
     AclOperation,
@@ -98,36 +99,31 @@ def problems_table(problems: Sequence[Problem]) -> Table:
     )
 
 
-_EFFECT_KEYS = ("change", "who", "what", "from", "before", "after", "example")
+_EFFECT_KEYS = ("risk", "change", "who", "what", "from", "before", "after", "example")
 
 
 def effective_table(effect: DraftEffect, unknown: Premises) -> Table:
     """Return access gained and lost, the riskiest first; `unknown`: premises that could turn "no change"."""
-    reports = sorted(effect.comparison.rows(), key=risk)
+    reports = by_risk(effect.comparison.rows())
     return Table(
         key="effect",
         title="Access gained and lost",
         columns=tuple(
-            Column(key=key, title=title.capitalize()) for key, title in zip(_EFFECT_KEYS, TITLES, strict=True)
+            Column(key=key, title=title.capitalize())
+            for key, title in zip(_EFFECT_KEYS, ("risk", *TITLES), strict=True)
         ),
-        rows=tuple(map(_effect_row, reports[:PAGE_ROWS])),
+        rows=tuple(starmap(_effect_row, reports[:PAGE_ROWS])),
         none=f"{unknown.decided('No access changes: every request is decided the same')}.",
         total=len(reports),
         note=_cut(PAGE_ROWS, len(reports)),
     )
 
 
-def risk_mark(report: ReportRow) -> Mark:
-    """Return the risk of a row: access for everyone, past a DENY or of the cluster; other new access; lost access."""
-    row = report.row
-    if Direction.GAINED not in row.directions:
-        return Mark.LOW
-    is_wide = row.principals.complement or is_deny(row.before)
-    is_of_cluster = any(clause.resource_type == ResourceType.CLUSTER for clause in row.clauses)
-    return Mark.HIGH if is_wide or is_of_cluster else Mark.MEDIUM
+RISK_MARKS = {Risk.HIGH: Mark.HIGH, Risk.MEDIUM: Mark.MEDIUM, Risk.LOW: Mark.LOW}
+"""The emphasis of the risks that a review's comment has."""
 
 
-def _effect_row(report: ReportRow) -> Row:
+def _effect_row(report: ReportRow, judgement: Judgement) -> Row:
     row = report.row
     mark = Mark.GAINED if row.directions[0] is Direction.GAINED else Mark.LOST
     change, *middle, example = row_cells(report)
@@ -139,8 +135,9 @@ def _effect_row(report: ReportRow) -> Row:
         **name_parameters(ResourcePattern(resource_type=asks.resource_type, name=asks.resource_name)),
         host=asks.host,
     )
-    look = risk_mark(report)
-    cells = (Cell(change, mark=look), *map(Cell, middle), Cell(example, why))
+    look = RISK_MARKS[judgement.risk]
+    risk = Cell(judgement.risk.name.lower(), mark=look)
+    cells = (risk, Cell(change), *map(Cell, middle), Cell(example, why))
     return Row(key="\n".join((change, *middle)), cells=cells, mark=mark, look=look)
 
 

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 
 from attrs import field, frozen
 
 from aclog.analysis.lint.finding import Severity
-from aclog.analysis.lint_report import severity_count
+from aclog.analysis.lint_report import severity_count, suppression_lines
 from aclog.authorizer.acl import ChangePlace, acl_text
 from aclog.console.findings import Item, Kind, LastLook, Lookout
 from aclog.console.pages.page import (
@@ -18,6 +19,7 @@ from aclog.console.pages.page import (
     Facts,
     Field,
     Form,
+    Lines,
     Mark,
     Notice,
     Page,
@@ -27,6 +29,7 @@ from aclog.console.pages.page import (
     Table,
     paged,
     rule_url,
+    url,
 )
 from aclog.console.pages.page import Kind as FieldKind
 from aclog.console.pages.states import Console, State
@@ -51,6 +54,7 @@ _COLUMNS = (
     Column(key="rules", title="Rules"),
     Column(key="place", title="Location"),
     Column(key="mend", title="Fix"),
+    Column(key="accept", title="Accept"),
 )
 _ARCHIVED = (
     Column(key="reason", title="Reason"),
@@ -106,6 +110,8 @@ def findings_page(console: Console, parameters: Parameters) -> Page:
         return _page(
             state, parameters, Notice(text="Findings are unknown: scanning is not enabled here.", mark=Mark.ERROR)
         )
+    if parameters.word("accept"):
+        return _accept_page(state, lookout, parameters)
     criteria = _Criteria(
         kinds=(Kind(selection),) if selection in list(Kind) else tuple(Kind),
         severity=severity,
@@ -190,6 +196,66 @@ def _form(parameters: Parameters) -> Form:
         ),
     )
     return Form(key="filter", title="Filter", path=PATH, fields=fields, submit="Filter")
+
+
+# Accepting a finding: the lines of a file of suppressions, which a commit adds.
+
+
+def _accept_page(state: State, lookout: Lookout, parameters: Parameters) -> Page:
+    """Return how to accept a finding. Raises BadParameterError: no such finding, or an invalid date."""
+    key, reason, until = parameters.text("accept"), parameters.word("reason"), parameters.word("until")
+    look = lookout.last_look(Kind.LINT)
+    items = () if look is None or look.result is None else look.result.items
+    item = next((each for each in items if each.key == key and _is_acceptable(each)), None)
+    if item is None:
+        raise BadParameterError("finding not found: it may be fixed, or accepted already")
+    form = Form(
+        key="accept",
+        title="Accept",
+        path=PATH,
+        fields=(
+            Field(name="accept", label="Finding", value=key, kind=FieldKind.HIDDEN),
+            Field(name="reason", label="Reason", value=parameters.text("reason"), hint="why this is intended"),
+            Field(name="until", label="Until", value=parameters.text("until"), hint="2027-01-31; empty: for ever"),
+        ),
+        submit="Show the lines",
+    )
+    file, table = _suppressions_file(lookout)
+    facts = Facts(
+        key="finding", title=item.name, items=(("Meaning", _lines(item.text.split("\n"))), ("Rules", _rules(item)))
+    )
+    parts: list[Part] = [form, facts]
+    if reason:
+        lint, acl = item.name.partition(" ")[0], item.rules[0].acl
+        try:
+            lines = tuple(suppression_lines(lint, acl, reason, table=table, expires=_day(until)))
+        except ConfigError as error:
+            raise BadParameterError(str(error)) from error
+        parts.insert(1, Lines(key="lines", title=f"Append to {file}, and commit it", lines=lines))
+    return Page(
+        path=PATH,
+        title=f"Accept {item.name}",
+        answer=f"{item.name}: " + (f"accepted by these lines in {file}" if reason else "enter a reason"),
+        parts=tuple(parts),
+        offset=state.offset,
+        is_settled=False,
+    )
+
+
+def _suppressions_file(lookout: Lookout) -> tuple[str, str]:
+    """Return the file from which this console's lint reads what is accepted, and its table there."""
+    words = lookout.commands.get(Kind.LINT, ())
+    flags = dict(pairwise(words))
+    if "--ignore" in flags:
+        return flags["--ignore"], "ignore"
+    return flags.get("--config", "aclog.toml"), "lint.ignore"
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError as error:
+        raise BadParameterError(f"until {text[:40]!r}: expected a day, such as 2027-01-31") from error
 
 
 def _then(console: Console, parameters: Parameters) -> tuple[State | None, list[Notice]]:
@@ -329,7 +395,7 @@ def _tables(
             key="archived",
             title="Archived",
             is_folded=True,
-            columns=(*_COLUMNS[:-1], *_ARCHIVED),
+            columns=(*_COLUMNS[:-2], *_ARCHIVED),
             rows=tuple(_archived_row(item, place) for item in gathered.archived[:PAGE_ROWS]),
             none="No matching archived findings." if criteria.narrows else "No archived findings.",
             total=count,
@@ -343,7 +409,7 @@ def _archived_row(item: Item, place: ChangePlace) -> Row:
         return row
     expires = "" if archived.expires is None else str(archived.expires)
     cells = Cell(archived.reason), Cell(expires or "for ever"), Cell(archived.where)
-    return Row(key=row.key, cells=(*row.cells[:-1], *cells), mark=Mark.QUIET)
+    return Row(key=row.key, cells=(*row.cells[:-2], *cells), mark=Mark.QUIET)
 
 
 def _row(item: Item, place: ChangePlace) -> Row:
@@ -358,8 +424,13 @@ def _row(item: Item, place: ChangePlace) -> Row:
             _rules(item),
             _lines((item.place,) if item.place else stands),
             _lines(item.fix(place)),
+            Cell("with a reason", url(PATH, accept=item.key)) if _is_acceptable(item) else Cell(""),
         ),
     )
+
+
+def _is_acceptable(item: Item) -> bool:
+    return item.kind is Kind.LINT and bool(item.rules) and item.archived is None
 
 
 def _rules(item: Item) -> Cell:

@@ -258,6 +258,7 @@ class File:
 
     name: str
     content: str
+    media_type: str = "application/jsonl"
 
 
 @frozen(kw_only=True)
@@ -583,7 +584,14 @@ def rule_row(
         cells = (*cells, use_cell(acl, uses))
     if since is not None:
         cells = (*cells, since(acl))
-    return Row(key=repr(acl), cells=cells, mark=Mark.DENY if acl.permission_type == AclPermissionType.DENY else None)
+    mark = Mark.DENY if acl.permission_type == AclPermissionType.DENY else None
+    return Row(key=_row_key(acl), cells=cells, mark=mark)
+
+
+def _row_key(acl: StandardAcl) -> str:
+    # As short as can be: a page has one for each of its rows.
+    codes = f"{acl.resource_type} {acl.pattern_type} {acl.operation} {acl.permission_type}"
+    return f"{codes} {acl.principal!r} {acl.resource_name!r} {acl.host!r}"
 
 
 def rule_table(

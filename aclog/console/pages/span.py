@@ -422,6 +422,7 @@ def steps(timeline: RuleTimeline, span: Span) -> list[Links]:
     whole = [
         Cell("the last change", url(CHANGES)),
         Cell("permalink", url(CHANGES, since=first.offset, until=last.offset)),
+        Cell("as a comment (Markdown)", url(CHANGES, since=first.offset, until=last.offset, format="markdown")),
     ]
     if first.position > before:
         at = timeline.offset(first.position)

@@ -6,10 +6,9 @@ The newest, those of the past, and the viewer's own; the ACLs of a state in orde
 import json
 import sys
 import threading
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from heapq import merge, nsmallest
 from itertools import chain, islice, pairwise, takewhile
 from typing import TypeAlias, TypeVar, overload
@@ -183,8 +182,6 @@ class Listing:
 
     acls: AclsImage
     _keys: list[Key] = field(factory=list, init=False, repr=False)
-    _texts: list[str] = field(factory=list, init=False, repr=False)
-    """The text index, by position of a key."""
     _names: list[NameKey] = field(factory=list, init=False, repr=False)
     """Type, name and pattern type of the resources in rules, each once, in order."""
     _rules: dict[Key, StandardAclWithId] = field(factory=dict, init=False, repr=False)
@@ -196,6 +193,8 @@ class Listing:
     """The resource types that rules are about, in order, and how many are."""
     _names_index: "NamesIndex | None" = field(default=None, init=False, repr=False)
     """Made on first use, and carried over to later listings."""
+    _rules_index: "RulesIndex | None" = field(default=None, init=False, repr=False)
+    """As the index of names."""
 
     @classmethod
     def of(cls, acls: AclsImage, pause: Pause = no_pause) -> "Listing":
@@ -206,7 +205,6 @@ class Listing:
             rule.id.int: key for key, rule in _stepped(listing._rules.items(), pause) if rule.id is not None
         }
         listing._keys = _sorted(listing._rules, pause)
-        listing._texts = [_text(key) for key in _stepped(listing._keys, pause)]
         listing._names = list(dict.fromkeys(key[:3] for key in _stepped(listing._keys, pause)))
         listing.principals = _in_order(Counter(key[3] for key in _stepped(listing._keys, pause)))
         listing.types = _in_order(Counter(key[0] for key in _stepped(listing._keys, pause)))
@@ -230,16 +228,18 @@ class Listing:
             if acl is not None:
                 later._add(StandardAclWithId(id=UUID(int=number), acl=acl), number)
         later.principals, later.types = _in_order(later.principals), _in_order(later.types)
+        touched = [key_of(acl) for acl in map(acls.get, map(_uuid, come)) if acl is not None]
+        touched += [key for key in map(self._by_id.get, removed) if key is not None]
         if self._names_index is not None:
-            touched = [key_of(acl) for acl in map(acls.get, map(_uuid, come)) if acl is not None]
-            touched += [key for key in map(self._by_id.get, removed) if key is not None]
             later._names_index = self._names_index.followed_by(later, touched)
+        if self._rules_index is not None:
+            later._rules_index = self._rules_index.followed_by(later, touched)
         return later
 
     def _copy(self, acls: AclsImage) -> "Listing":
         """Return a copy of the listing, to be updated to a later state before it is published."""
         copy = Listing(acls)
-        copy._keys, copy._texts, copy._names = list(self._keys), list(self._texts), list(self._names)
+        copy._keys, copy._names = list(self._keys), list(self._names)
         copy._rules, copy._by_id = dict(self._rules), dict(self._by_id)
         copy.principals, copy.types = dict(self.principals), dict(self.types)
         return copy
@@ -247,7 +247,7 @@ class Listing:
     def _remove(self, number: int) -> None:
         key = self._by_id.pop(number)
         place = bisect_left(self._keys, key)
-        del self._rules[key], self._keys[place], self._texts[place]
+        del self._rules[key], self._keys[place]
         if not self.count(*key[:3]):
             del self._names[bisect_left(self._names, key[:3])]
         self.principals[key[3]] -= 1
@@ -259,7 +259,6 @@ class Listing:
             insort(self._names, key[:3])
         place = bisect_left(self._keys, key)
         self._keys.insert(place, key)
-        self._texts.insert(place, _text(key))
         self._rules[key] = rule
         self.principals[key[3]] = self.principals.get(key[3], 0) + 1
         self.types[key[0]] = self.types.get(key[0], 0) + 1
@@ -277,10 +276,10 @@ class Listing:
         if not longest:
             return FoundRules(criteria.of(self._keys), self._rules)
         # Every text of a rule is in its line of the haystack, which finds in a fraction of the time that keys take.
-        places = self._haystack.places(longest)
+        keys = self.rules_index.find(longest)
         if longest != anything:
-            places = [place for place in places if anything in self._texts[place]]
-        return FoundRules(criteria.of([self._keys[place] for place in places]), self._rules)
+            keys = [key for key in keys if anything in _text(key)]
+        return FoundRules(criteria.of(keys), self._rules)
 
     def count_names(self, resource_type: int, prefix: str = "") -> int:
         """Return how many names of a type begin so; a name and a prefix that are spelled alike are two."""
@@ -292,8 +291,7 @@ class Listing:
         needle = text.lower()
         if not needle:
             return self._names
-        keys = (self._keys[place] for place in self._haystack.places(needle))
-        return list(dict.fromkeys(key[:3] for key in keys if needle in key[1].lower()))
+        return list(dict.fromkeys(key[:3] for key in self.rules_index.find(needle) if needle in key[1].lower()))
 
     @property
     def names_index(self) -> "NamesIndex":
@@ -302,6 +300,19 @@ class Listing:
         if index is None:
             index = self._names_index = NamesIndex.of(self)
         return index
+
+    @property
+    def rules_index(self) -> "RulesIndex":
+        """Return the index of the texts of rules."""
+        index = self._rules_index
+        if index is None:
+            keys = list(self._keys)
+            index = self._rules_index = RulesIndex(keys, Haystack.of([_text(key) for key in keys]))
+        return index
+
+    def has_rule(self, key: Key) -> bool:
+        """Return whether the rule of a key is there."""
+        return key in self._rules
 
     def has(self, entry: "Entry") -> bool:
         """Return whether rules have a principal, or a name."""
@@ -315,10 +326,6 @@ class Listing:
         """Return the keys of the rules on a type."""
         low, high = _span(self._keys, resource_type, "")
         return self._keys[low:high]
-
-    @cached_property
-    def _haystack(self) -> Haystack:
-        return Haystack.of(self._texts)
 
     def count(self, kind: int, name: str, pattern: int) -> int:
         """Return how many rules are about a name, or a prefix."""
@@ -361,13 +368,50 @@ class Listing:
         return branches
 
 
+_MOST_LATER = 10_000
+"""With more entries since it was made, an index is made anew."""
+_TEXTS = 16
+"""Texts whose matches are kept."""
+
+
+# Rules by a part of their texts. The texts of all rules are joined once, not again for each state.
+
+
+@frozen(eq=False)
+class RulesIndex:
+    """The texts of the rules of a listing, and the rules that came or went since. Immutable."""
+
+    _keys: Sequence[Key]
+    _haystack: Haystack
+    """The text of each key."""
+    _later: Mapping[Key, bool] = field(factory=dict)
+    """The rules that came or went, and whether they are there."""
+    _matches: Cache[list[Key]] = field(factory=lambda: Cache(_TEXTS))
+    """The first keys with a text, by text: open pages look for the same texts in each state."""
+
+    def followed_by(self, listing: Listing, touched: Iterable[Key]) -> "RulesIndex | None":
+        """Return the index of a later listing, whose rules with these keys came or went; None: to be made anew."""
+        later = {**self._later, **{key: listing.has_rule(key) for key in touched}}
+        return evolve(self, later=later) if len(later) <= _MOST_LATER else None
+
+    def find(self, needle: str) -> list[Key]:
+        """Return the keys of the rules with a text in them, given in lower case, in order."""
+        keys, later = self._matches.get(needle, lambda: self._matching(needle)), self._later
+        if later:
+            keys = [key for key in keys if key not in later]
+            keys += sorted(key for key, is_there in later.items() if is_there and needle in _text(key))
+            keys.sort()  # merges two sorted runs
+        return keys
+
+    def _matching(self, needle: str) -> list[Key]:
+        return [self._keys[place] for place in self._haystack.places(needle)]
+
+
 # Principals and names by a part of them, for completion at each key that is typed.
 
 
 Entry: TypeAlias = str | NameKey
 """A principal, or the type, name and pattern type of a resource."""
-_MOST_LATER = 10_000
-"""With more entries since it was made, the index is made anew."""
 
 
 @frozen(eq=False)
@@ -379,10 +423,14 @@ class NamesIndex:
     _joined: str
     """Their texts in lower case, each after a separator."""
     _starts: Int64s
-    _beginnings: Sequence[tuple[str, int]]
-    """The texts, and those of principals without their type, in order, each with the place of its entry."""
-    _later: Mapping[Entry, bool] = field(factory=dict)
-    """Entries that came or went since, and whether they are there."""
+    _beginnings: Sequence[str]
+    """The texts, and those of principals without their type, in order."""
+    _begun: Int64s
+    """The place of the entry of each."""
+    _come: Mapping[Entry, str] = field(factory=dict)
+    """Entries that came since, and their texts in lower case."""
+    _gone: Collection[Entry] = frozenset()
+    """Entries that went since."""
 
     @classmethod
     def of(cls, listing: Listing) -> "NamesIndex":
@@ -395,22 +443,28 @@ class NamesIndex:
             for place, (text, number) in enumerate(texts)
             if isinstance(every[number], str) and ":" in text
         ]
+        beginnings.sort()
         sizes = np.fromiter((len(text) for text, _ in texts), np.int64, len(texts)) + len(_END)
         return cls(
             entries=[every[number] for _, number in texts],
             joined="".join(f"{_END}{text}" for text, _ in texts),
             starts=np.cumsum(sizes) - sizes,
-            beginnings=sorted(beginnings),
+            beginnings=[text for text, _ in beginnings],
+            begun=np.fromiter((place for _, place in beginnings), np.int64, len(beginnings)),
         )
 
     def followed_by(self, listing: Listing, touched: Iterable[Key]) -> "NamesIndex":
         """Return the index of a later listing, whose rules with these keys came or went."""
-        later = dict(self._later)
-        for key in touched:
-            entries: tuple[Entry, ...] = (key[3], key[:3])
-            for entry in entries:
-                later[entry] = listing.has(entry)
-        return evolve(self, later=later) if len(later) <= _MOST_LATER else NamesIndex.of(listing)
+        come, gone = dict(self._come), set(self._gone)
+        entries: Iterable[Entry] = (entry for key in touched for entry in (key[3], key[:3]))
+        for entry in dict.fromkeys(entries):
+            if self._had(entry):
+                (gone.discard if listing.has(entry) else gone.add)(entry)
+            elif listing.has(entry):
+                come[entry] = _entry_text(entry)
+            else:
+                come.pop(entry, None)
+        return evolve(self, come=come, gone=gone) if len(come) + len(gone) <= _MOST_LATER else NamesIndex.of(listing)
 
     def find(self, text: str, most: int) -> list[Entry]:
         """Return at most so many entries with a text in them, in any case: those that begin with it come first.
@@ -418,14 +472,14 @@ class NamesIndex:
         Of each kind the shortest come first.
         """
         needle = text.lower()
-        later = [each for each, is_there in self._later.items() if is_there and needle in _entry_text(each)]
         matches: dict[Entry, bool] = {}
-        for place in chain(self._beginning(needle, most + len(self._later)), self._containing(needle)):
+        for place in chain(self._beginning(needle, most + len(self._gone)), self._containing(needle)):
             entry = self._entries[place]
-            if entry not in self._later:
+            if entry not in self._gone:
                 matches.setdefault(entry, True)
                 if len(matches) == most:
                     break
+        later = [entry for entry, lower in self._come.items() if needle in lower]
         if not later:
             return list(matches)
 
@@ -437,10 +491,19 @@ class NamesIndex:
         return nsmallest(most, [*matches, *later], key=order)
 
     def _beginning(self, needle: str, most: int) -> list[int]:
+        """Return the first places of entries that begin with a text, in order."""
         after = _after(needle)
-        low = bisect_left(self._beginnings, (needle,))
-        high = len(self._beginnings) if after is None else bisect_left(self._beginnings, (after,))
-        return nsmallest(most, (place for _, place in self._beginnings[low:high]))
+        low = bisect_left(self._beginnings, needle)
+        high = len(self._beginnings) if after is None else bisect_left(self._beginnings, after)
+        places = self._begun[low:high]
+        first: list[int] = np.sort(np.partition(places, most)[:most] if most < len(places) else places).tolist()
+        return first
+
+    def _had(self, entry: Entry) -> bool:
+        """Return whether the entry was there when the index was made."""
+        text = _entry_text(entry)
+        low, high = bisect_left(self._beginnings, text), bisect_right(self._beginnings, text)
+        return any(self._entries[place] == entry for place in self._begun[low:high])
 
     def _containing(self, needle: str) -> Iterator[int]:
         """Yield the places of entries with a text in them, in order."""
@@ -670,7 +733,8 @@ class States:
                 return
             try:
                 newest = self._derived(image, before)
-                _ = newest.late.get().names_index  # before the first request
+                listing = newest.late.get()
+                _ = listing.names_index, listing.rules_index  # before the first request
                 self._newest, self._undecided = newest, ""
             except ConfigError as error:
                 self._newest, self._undecided = None, str(error)

@@ -30,6 +30,7 @@ VIEWS: Mapping[str, View] = {
 """Pure except for the source; each may be called in any thread."""
 
 DOWNLOADS: Mapping[str, Mapping[str, Download]] = {
+    why.PATH: {"markdown": why.comment_file},
     draft.DRAFT_PATH: {"change": draft.change_file, "plan": draft.plan_file},
     draft.PLAN_PATH: {"plan": draft.kept_plan_file},
 }

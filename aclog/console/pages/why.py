@@ -10,7 +10,8 @@ from attrs import frozen
 from aclog.analysis.comparison import turning_same
 from aclog.analysis.policy import only_on
 from aclog.analysis.regions import Direction, Query, only
-from aclog.analysis.review.review import risk
+from aclog.analysis.review.comment import Judgement, by_risk, comment_lines
+from aclog.analysis.review.review import Review
 from aclog.analysis.rows.report import TITLES, ReportRow, row_cells
 from aclog.analysis.timeline import AnyAllowed, Event, Interval, explained, intervals
 from aclog.analysis.who_can import rules_on
@@ -29,11 +30,11 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage, RuleChange
 from aclog.authorizer.explain import ExplainOptions, Explanation, Role, explain, explanation_lines
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
-from aclog.authorizer.settings import controllers_decide, is_set, pattern_text
+from aclog.authorizer.settings import GenerationPair, controllers_decide, is_set, pattern_text
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.console.live import RuleTimeline
 from aclog.console.login.guard import decides_alone
-from aclog.console.pages.draft import risk_mark
+from aclog.console.pages.draft import RISK_MARKS
 from aclog.console.pages.generations import KAFKA_COLUMN, of_kafka
 from aclog.console.pages.page import (
     OPERATIONS,
@@ -45,6 +46,7 @@ from aclog.console.pages.page import (
     Column,
     Facts,
     Field,
+    File,
     Form,
     Lines,
     Links,
@@ -652,6 +654,37 @@ def changes_page(console: Console, parameters: Parameters) -> Page:
     )
 
 
+def comment_file(console: Console, parameters: Parameters) -> File:
+    """Return what changed between two moments as the comment of a review: Markdown, the riskiest rows first.
+
+    Raises:
+        BadParameterError: no such moments, or they are not compared.
+
+    """
+    state, history = console.states.now(), console.history
+    if history is None:
+        raise BadParameterError("this source has no history: it is a single state")
+    current = history.current(state.offset)
+    span = span_of(parameters, current, history.live)
+    timeline = current.timeline
+    net = history.net(timeline, span.first.position, span.last.position)
+    compared = _compared(history, timeline, span, net, in_full=True)
+    if compared is None:
+        raise BadParameterError(f"{len(net):,} rules differ: more than {MOST:,} are not compared here")
+    foot = (f"{console.name}: from {span.first} to {span.last}", *filter(None, (compared.ambiguity(),)))
+    # Between Kafkas of two generations there is one comparison, or its rows are marked.
+    named = {each: one for each, one in compared.comparisons.items() if not isinstance(each, GenerationPair)}
+    review = Review(
+        comparisons=named or {None: next(iter(compared.comparisons.values()))},
+        rows=compared.rows,
+        foot=foot,
+        fail_on=(),
+    )
+    content = "".join(f"{line}\n" for line in comment_lines(review))
+    name = f"changes-{span.first.offset}-{span.last.offset}.md"
+    return File(name=name, content=content, media_type="text/markdown")
+
+
 def _compared(
     history: History, timeline: RuleTimeline, span: Span, net: tuple[RuleChange, ...], *, in_full: bool
 ) -> Compared | None:
@@ -704,27 +737,29 @@ def _not_compared(span: Span, net: tuple[RuleChange, ...]) -> Facts:
 
 
 def _difference(compared: Compared, unknown: Premises) -> Table:
-    columns = tuple(Column(key=title.replace(" ", "_"), title=title.capitalize()) for title in TITLES)
+    titles = ("risk", *TITLES)
+    columns = tuple(Column(key=title.replace(" ", "_"), title=title.capitalize()) for title in titles)
     by_kafka = any(each.only for each in compared.rows)
-    page = sorted(compared.rows, key=risk)[:PAGE_ROWS]
+    page = by_risk(compared.rows)[:PAGE_ROWS]
+    rows = ((_difference_row(*each), each[0].only) for each in page)
     remaining = len(compared.rows) - len(page)
     return Table(
         key="difference",
         title=_DIFFERENCE,
         columns=(*columns, KAFKA_COLUMN) if by_kafka else columns,
-        rows=tuple(of_kafka(_difference_row(each), each.only) if by_kafka else _difference_row(each) for each in page),
+        rows=tuple(of_kafka(row, only) if by_kafka else row for row, only in rows),
         none=f"{unknown.decided('Every request is decided the same')}.",
         total=len(compared.rows),
         note=f"the first {PAGE_ROWS} of {len(compared.rows):,}: the command line shows all" if remaining else "",
     )
 
 
-def _difference_row(report: ReportRow) -> Row:
+def _difference_row(report: ReportRow, judgement: Judgement) -> Row:
     texts = row_cells(report)
     directions = set(report.row.directions)
     mark = None if len(directions) > 1 else Mark.GAINED if Direction.GAINED in directions else Mark.LOST
-    look = risk_mark(report)
-    cells = (Cell(texts[0], mark=look), *map(Cell, texts[1:]))
+    look = RISK_MARKS[judgement.risk]
+    cells = (Cell(judgement.risk.name.lower(), mark=look), *map(Cell, texts))
     return Row(key=repr(texts), cells=cells, mark=mark, look=look)
 
 

@@ -427,7 +427,7 @@ class WebConsole:
             return await self._pools.newest(None, _json, _confirmed(rendered.page, around), rendered.status)
         if form == "csv":
             return await self._pools.newest(None, _csv, rendered.page, parameters.word("table"))
-        return _html(request, rendered.document(around), rendered.status)
+        return _html(request, rendered, around)
 
     async def _know_version(self, request: Request, console: Console) -> None:
         """Compute the version for one viewer in a thread, to keep the event loop free."""
@@ -605,28 +605,24 @@ class WebConsole:
 
     def page(self, request: Request, page: Page, parameters: Parameters, status: int) -> Response:
         """Return the response with a page."""
-        return _html(request, MadePage.of(page, parameters, status).document(self._around(request)), status)
+        return _html(request, MadePage.of(page, parameters, status), self._around(request))
 
 
 _SMALL = 1024
 """Bytes of a document that is not compressed."""
 
 
-def _html(request: Request, document: bytes, status: int) -> Response:
-    """Return a document, compressed if only the viewer, or a page of the console, can have requested it.
+def _html(request: Request, made: MadePage, around: Around) -> Response:
+    """Return a page as a document, compressed if only the viewer, or a page of the console, can have requested it.
 
     The size of a compressed document depends on what it has in common with the text of its request. Another site that
     sends a browser here must not be able to try texts (BREACH).
     """
-    is_own = request.headers.get("sec-fetch-site") in ("same-origin", "none")
+    document, is_own = made.document(around), request.headers.get("sec-fetch-site") in ("same-origin", "none")
     if not is_own or len(document) < _SMALL or "gzip" not in request.headers.get("accept-encoding", ""):
-        return HTMLResponse(document, status, headers={"Vary": "Accept-Encoding, Sec-Fetch-Site"})
+        return HTMLResponse(document, made.status, headers={"Vary": "Accept-Encoding, Sec-Fetch-Site"})
     headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding, Sec-Fetch-Site"}
-    return HTMLResponse(gzip.compress(document, _LEVEL, mtime=0), status, headers=headers)
-
-
-_LEVEL = 3
-"""Of gzip: a page takes less than a millisecond, and higher levels save little."""
+    return HTMLResponse(made.compressed(around), made.status, headers=headers)
 
 
 class _Static(StaticFiles):
@@ -691,7 +687,7 @@ def _refused(path: str, error: Exception, console: Console) -> tuple[Page, int]:
 
 def _file(file: File) -> Response:
     headers = {"Content-Disposition": f'attachment; filename="{file.name}"', "Cache-Control": "no-store"}
-    return Response(file.content.encode(), media_type="application/jsonl", headers=headers)
+    return Response(file.content.encode("utf-8", "replace"), media_type=file.media_type, headers=headers)
 
 
 def _confirmed(page: Page, around: Around) -> Page:

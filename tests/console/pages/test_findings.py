@@ -1,15 +1,19 @@
 """What the page of findings says, and what it does not pretend to know."""
 
 from datetime import date
+from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 
 from aclog.analysis.lint.finding import Severity
-from aclog.authorizer.acl import StandardAcl
+from aclog.analysis.lint_report import PlacedRule, suppression_lines
+from aclog.authorizer.acl import StandardAcl, object_of_rule
 from aclog.console.findings import Archived, Kind, LookResult, Use, Uses
-from aclog.console.pages.page import BadParameterError, Facts, Mark, Page, url
+from aclog.console.pages.page import BadParameterError, Facts, Lines, Mark, Page, url
 from aclog.console.pages.states import Console
 from aclog.metalog.errors import ConfigError
+from aclog.sources.repository import read_suppressions
 from tests.support.builders.acls import acl
 from tests.support.web.consoles import cells, column, console_of, look, table, view
 from tests.support.web.finders import Clock, HeldFinder, item, watched
@@ -72,6 +76,41 @@ def test_it_says_of_which_state_the_findings_are_and_how_old(source: HeldSource)
     source.current = image_of(ALICE)
     look(console)
     assert looked(view(console, "/findings"))["Lint"].endswith("4 s ago; the rules have changed since")
+
+
+def test_a_finding_is_accepted_by_the_lines_that_its_page_shows(console: Console, tmp_path: Path) -> None:
+    [link] = {row.cells[-1].url for row in table(view(console, "/findings"), "findings").rows if "08" in str(row)}
+    path, _, query = str(link).partition("?")
+    fields = dict(parse_qsl(query))
+    page = view(console, path, **fields)
+    assert page.answer == "08 shadowed: enter a reason"
+    assert not any(isinstance(part, Lines) for part in page.parts)
+    page = view(console, path, **fields, reason='its "owner"\x7f agreed', until="2031-01-31")
+    [lines] = [part for part in page.parts if isinstance(part, Lines)]
+    assert lines.title == "Append to aclog.toml, and commit it"
+    assert lines.lines[0] == "[[lint.ignore]]"
+    file = tmp_path / "ignore.toml"
+    file.write_text("\n".join(["[[ignore]]", *lines.lines[1:]]), encoding="utf-8")
+    [suppression] = read_suppressions(file)
+    assert (suppression.reason, suppression.expires) == ('its "owner"\x7f agreed', date(2031, 1, 31))
+    assert suppression.covers("08", [PlacedRule(fields=object_of_rule(ALICE))])
+    assert not suppression.covers("08", [PlacedRule(fields=object_of_rule(BOB))])
+    assert not suppression.covers("02", [PlacedRule(fields=object_of_rule(ALICE))])
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [({"accept": "gone", "reason": "r"}, "not found"), ({"reason": "r", "until": "soon"}, "until .soon.")],
+)
+def test_what_cannot_be_accepted_is_refused(console: Console, fields: dict[str, str], why: str) -> None:
+    key = next(row.key for row in table(view(console, "/findings"), "findings").rows if "08" in str(row))
+    with pytest.raises(BadParameterError, match=why):
+        view(console, "/findings", **{"accept": key, **fields})
+
+
+def test_a_name_that_no_toml_states_cannot_be_accepted() -> None:
+    with pytest.raises(ConfigError, match="not Unicode"):
+        list(suppression_lines("08", acl("a\ud800", "User:a"), "r", table="ignore", expires=None))
 
 
 def test_archived_findings_stand_apart_with_reason_and_expiry(console: Console) -> None:

@@ -135,9 +135,14 @@ def test_the_same_on_a_command_line_is_the_same_or_is_not_shown(path, fields, co
 
 def test_access_for_everyone_is_of_high_risk_and_lost_access_of_low() -> None:
     console = console_of(HeldSource(image_of(acl("t", "User:a"), acl("t", "User:a", operation=AclOperation.WRITE))))
-    rules = "+ ALLOW User:* READ on TOPIC u\n+ ALLOW User:b READ on TOPIC v\n- ALLOW User:a WRITE on TOPIC t"
+    rules = "+ ALLOW User:* READ on TOPIC u\n+ ALLOW User:b DELETE on TOPIC v\n- ALLOW User:a WRITE on TOPIC t"
     effect = table(view(console, "/draft", rules=rules), "effect")
-    looks = {(row.cells[0].text, row.cells[1].text): row.look for row in effect.rows}
-    assert looks == {("GAINED", "everyone"): Mark.HIGH, ("GAINED", "User:b"): Mark.MEDIUM, ("LOST", "User:a"): Mark.LOW}
-    assert {row.cells[0].mark for row in effect.rows} == {Mark.HIGH, Mark.MEDIUM, Mark.LOW}
+    looks = {tuple(cell.text for cell in row.cells[:3]): row.look for row in effect.rows}
+    assert looks == {
+        ("high", "GAINED", "everyone"): Mark.HIGH,
+        ("medium", "GAINED", "User:b"): Mark.MEDIUM,
+        ("low", "LOST", "User:a"): Mark.LOW,
+    }
+    assert [row.cells[0].text for row in effect.rows] == ["high", "medium", "low"]
+    assert [row.cells[0].mark for row in effect.rows] == [Mark.HIGH, Mark.MEDIUM, Mark.LOW]
     assert {row.mark for row in effect.rows} == {Mark.GAINED, Mark.LOST}, "which JSON has"

@@ -7,13 +7,14 @@ import pytest
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
-from aclog.analysis.review.review import risk
+from aclog.analysis.review.comment import Risk, by_risk, comment_lines
+from aclog.analysis.review.review import Review
 from aclog.analysis.rows.report import row_cells
 from aclog.authorizer.settings import Settings
 from aclog.console.live import LiveState
 from aclog.console.pages.page import BadParameterError, CommandLine, Facts, Form, Kind, Links, Parameters, Table
 from aclog.console.pages.states import Console, States
-from aclog.console.pages.why import changes_page
+from aclog.console.pages.why import changes_page, comment_file
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.history import history
 from aclog.snapshots.moments import end_offset_at
@@ -58,13 +59,33 @@ def test_the_difference_is_that_of_two_replays(console, seed):
     first, last = sorted(Random(seed).sample(offsets(), 2))
     shown = page(console, f"since={first}&until={last}&all=1")
     old, new = (Policy(recover(SMALL, each).image.acls) for each in (first, last))
-    expected = [row_cells(row) for row in sorted(Comparison.of(old, new).rows(), key=risk)]
+    expected = [(judgement.risk.name.lower(), *row_cells(row)) for row, judgement in by_risk(whole_rows(old, new))]
     assert expected
     assert texts(part(shown, "difference")) == expected[:200]
     assert part(shown, "difference").total == len(expected)
     assert shown.command == f"aclog diff --log DIR --as-of {first} --to-as-of {last}"
     as_json = page(console, f"since={first}&until={last}&all=1&format=json")
     assert list(as_json.data) == list(Comparison.of(old, new).json_lines())
+
+
+def whole_rows(old, new):
+    return Comparison.of(old, new).rows()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_comment_is_that_of_a_review_of_two_replays_in_the_order_of_the_page(console, seed):
+    first, last = sorted(Random(seed).sample(offsets(), 2))
+    file = comment_file(console, Parameters.of(f"since={first}&until={last}"))
+    assert (file.name, file.media_type) == (f"changes-{first}-{last}.md", "text/markdown")
+    comparison = Comparison.of(*(Policy(recover(SMALL, each).image.acls) for each in (first, last)))
+    foot = (f"a log: from offset {first:,} to offset {last:,}",)
+    review = Review(comparisons={None: comparison}, rows=comparison.rows(), foot=foot, fail_on=())
+    assert file.content.splitlines() == list(comment_lines(review))
+    marks = {each.mark: each.name.lower() for each in Risk}
+    in_comment = [marks[line[2]] for line in file.content.splitlines() if line[:2] == "| " and line[2] in marks]
+    shown = texts(part(page(console, f"since={first}&until={last}&all=1"), "difference"))
+    assert in_comment == [cells[0] for cells in shown][: len(in_comment)]
+    assert len(in_comment) == min(len(shown), 10)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -188,6 +209,8 @@ def test_a_large_difference_is_refused_until_it_is_asked_for(console, monkeypatc
         ((why, cell),) = part(page(fresh, f"since=0&until={offsets()[-1]}&all=1"), "not-compared").items
         assert "more than 1 are not compared here" in why
         assert cell.url is None
+        with pytest.raises(BadParameterError, match="more than 1 are not compared here"):
+            comment_file(fresh, Parameters.of(f"since=0&until={offsets()[-1]}"))
 
 
 def test_who_made_a_change_is_told_as_the_command_line_does(tmp_path):

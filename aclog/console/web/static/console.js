@@ -41,8 +41,128 @@
     if (since.textContent !== text) since.textContent = text;
   };
 
+  // Tables: their rows are sorted and filtered, and columns hidden, as they are shown; a new answer is arranged alike.
+  const arrangements = new Map();
+  const arrangementOf = (part) => {
+    const key = `${location.pathname} ${part.getAttribute("aria-labelledby")}`;
+    if (!arrangements.has(key)) {
+      let columns = [];
+      try { columns = JSON.parse(stored(`aclog-columns ${key}`) || "[]"); } catch (error) { /* as if none was hidden */ }
+      arrangements.set(key, { key, text: "", column: "", by: 1, columns: new Set(columns) });
+    }
+    return arrangements.get(key);
+  };
+  const numberOf = (text) => Number(text.replaceAll(",", "") || NaN);
+  const inOrder = (one, other) => {
+    const [low, high] = [numberOf(one), numberOf(other)];
+    return Number.isNaN(low) || Number.isNaN(high) ? one.localeCompare(other) : low - high;
+  };
+  const titleOf = (head) => head.dataset.title;
+
+  const arrange = (part) => {
+    const { text, column, by, columns } = arrangementOf(part);
+    const wanted = text.trim().toLowerCase();
+    for (const table of part.querySelectorAll("table:not(.matrix)")) {
+      const heads = [...table.tHead.rows[0].cells];
+      const place = heads.findIndex((head) => titleOf(head) === column);
+      const body = table.tBodies[0];
+      const found = [...body.rows];
+      found.forEach((row, number) => { row.dataset.place = row.dataset.place || String(number); });
+      found.sort((one, other) => (place < 0 ? 0 : by * inOrder(one.cells[place].innerText, other.cells[place].innerText))
+        || one.dataset.place - other.dataset.place);
+      body.append(...found);
+      heads.forEach((head, number) => {
+        if (number === place) head.setAttribute("aria-sort", by > 0 ? "ascending" : "descending");
+        else head.removeAttribute("aria-sort");
+        for (const row of table.rows) row.cells[number].hidden = columns.has(titleOf(head));
+      });
+    }
+    const found = [...part.querySelectorAll("[data-key]")];
+    for (const row of found) row.hidden = Boolean(wanted) && !row.textContent.toLowerCase().includes(wanted);
+    const count = part.querySelector(".shown");
+    if (!count) return;
+    const shown = wanted ? `${found.filter((row) => !row.hidden).length} of ${found.length} rows here` : "";
+    count.textContent = shown;
+  };
+
+  const sorting = (part, head) => {
+    if (!head.dataset.title) {
+      head.dataset.title = `${head.cellIndex} ${head.textContent}`;  // two may have one title
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sort";
+      button.textContent = head.textContent;
+      button.title = "Sort the rows that are shown";
+      head.replaceChildren(button);
+    }
+    head.firstChild.onclick = () => {
+      const state = arrangementOf(part);
+      const title = titleOf(head);
+      // Up, down, and as they came.
+      if (state.column !== title) Object.assign(state, { column: title, by: 1 });
+      else if (state.by > 0) state.by = -1;
+      else state.column = "";
+      arrange(part);
+    };
+  };
+
+  const columnChoice = (part, titles) => {
+    const choice = document.createElement("details");
+    const summary = document.createElement("summary");
+    choice.className = "columns";
+    choice.dataset.fold = `columns ${part.getAttribute("aria-labelledby")}`;
+    summary.textContent = "Columns";
+    choice.append(summary, ...titles.map((title) => {
+      const label = document.createElement("label");
+      const box = document.createElement("input");
+      Object.assign(box, { type: "checkbox", checked: !arrangementOf(part).columns.has(title), value: title });
+      box.id = `column-${part.getAttribute("aria-labelledby")}-${title}`;
+      box.onchange = () => {
+        const { key, columns } = arrangementOf(part);
+        if (box.checked) columns.delete(title); else columns.add(title);
+        store(`aclog-columns ${key}`, columns.size ? JSON.stringify([...columns]) : null);
+        arrange(part);
+      };
+      label.append(box, title.replace(/^\d+/, ""));
+      return label;
+    }));
+    return choice;
+  };
+
+  const FEWEST = 5;
+  const toolsOf = (part) => {
+    const ways = part.querySelector(".ways");
+    const tables = [...part.querySelectorAll("table:not(.matrix)")];
+    const heads = tables.flatMap((table) => [...table.tHead.rows[0].cells]);
+    if (!ways || part.querySelectorAll("[data-key]").length < FEWEST) return;
+    for (const head of heads) sorting(part, head);
+    if (!part.querySelector(".tools")) {
+      const tools = document.createElement("span");
+      const filter = document.createElement("input");
+      const count = document.createElement("span");
+      tools.className = "tools";
+      count.className = "shown count";
+      Object.assign(filter, { type: "search", id: `rows-${part.getAttribute("aria-labelledby")}`, placeholder: "Filter rows" });
+      filter.setAttribute("aria-label", `Filter the rows of ${part.querySelector("h2").firstChild.textContent.trim()}`);
+      filter.setAttribute("aria-keyshortcuts", "f");
+      filter.value = arrangementOf(part).text;
+      filter.oninput = () => { arrangementOf(part).text = filter.value; arrange(part); say(count.textContent); };
+      filter.onkeydown = (event) => {
+        if (event.key !== "Escape") return;
+        filter.value = arrangementOf(part).text = "";
+        arrange(part);
+        filter.blur();
+      };
+      tools.append(count, filter);
+      if (heads.length) tools.append(columnChoice(part, [...new Set(heads.map(titleOf))]));
+      ways.prepend(tools);
+    }
+    arrange(part);
+  };
+
   const prepare = () => {
     showTime("");
+    for (const part of document.querySelectorAll("#answer section")) toolsOf(part);
     for (const button of document.querySelectorAll("button[data-copy]")) {
       button.hidden = !navigator.clipboard;
       button.onclick = async () => {
@@ -79,7 +199,7 @@
   };
   const rows = (root) => new Map([...root.querySelectorAll("[data-key]")].map((row) => [rowOf(row), row]));
   const kindOf = (element) => `${element.tagName} ${element.getAttribute("href") || element.id} ${rowOf(element)}`;
-  const reachable = (root) => [root, ...root.querySelectorAll("a[href], button, summary, [tabindex]")];
+  const reachable = (root) => [root, ...root.querySelectorAll("a[href], button, summary, input, [tabindex]")];
   const scrolled = (root) => [...root.querySelectorAll(".scroll, pre")];
   const folds = (root) => new Map(
     [...root.querySelectorAll("details[data-fold], details[data-key]")].map((each) => [each.dataset.fold || rowOf(each), each]));
@@ -87,6 +207,7 @@
   // Saves focus and scroll positions, and restores them in the new answer.
   const placesIn = (before) => {
     const focused = document.activeElement;
+    const caret = focused.type === "search" ? [focused.selectionStart, focused.selectionEnd] : null;
     const alike = before.contains(focused) ? reachable(before).filter((each) => kindOf(each) === kindOf(focused)) : [];
     const left = new Map(scrolled(before).map((each) => [partOf(each), [each.scrollLeft, each.scrollTop]]));
     const opened = folds(before);
@@ -95,7 +216,9 @@
       for (const each of scrolled(fresh)) [each.scrollLeft, each.scrollTop] = left.get(partOf(each)) || [0, 0];
       if (!alike.length) return;
       const again = reachable(fresh).filter((each) => kindOf(each) === kindOf(focused));
-      (again[alike.indexOf(focused)] || again[0] || fresh).focus({ preventScroll: true });
+      const next = again[alike.indexOf(focused)] || again[0] || fresh;
+      next.focus({ preventScroll: true });
+      if (caret && next.setSelectionRange) next.setSelectionRange(...caret);
     };
   };
 
@@ -256,7 +379,7 @@
     if (viewer) viewer.closest("form").addEventListener("submit", () => store(RECENT, null));
   };
 
-  // Keys: Ctrl+K and / go to the search, j and k through rows, Escape closes a sheet.
+  // Keys: Ctrl+K and / go to the search, j and k through rows, c copies one, f filters them, Escape closes a sheet.
   const isTyping = (element) => /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName) || element.isContentEditable;
   const step = (by) => {
     const all = [...document.querySelectorAll("#answer [data-key]")].filter((each) => each.getClientRects().length);
@@ -266,6 +389,14 @@
     const target = row.querySelector("summary") || row;
     if (target === row) row.tabIndex = -1;
     target.focus();
+  };
+  // The cells of a row as a spreadsheet takes them; of a line, what it shows.
+  const copyRow = async () => {
+    const row = document.activeElement.closest("#answer [data-key]");
+    if (!row || !navigator.clipboard) return;
+    const cells = row.cells ? [...row.cells].filter((each) => !each.hidden) : [...row.querySelectorAll("summary > span")];
+    await navigator.clipboard.writeText(cells.map((each) => each.innerText.replace(/\s+/g, " ").trim()).join("\t"));
+    say("row copied");
   };
   document.addEventListener("keydown", (event) => {
     const find = document.getElementById("find");
@@ -282,6 +413,16 @@
       find.focus();
     } else if (event.key === "j" || event.key === "k") {
       step(event.key === "j" ? 1 : -1);
+    } else if (event.key === "c") {
+      copyRow();
+    } else if (event.key === "f") {
+      const filters = [...document.querySelectorAll("#answer .tools input[type=search]")];
+      const own = document.activeElement.closest("section");
+      const filter = filters.find((each) => each.closest("section") === own) || filters[0];
+      if (!filter || !filter.getClientRects().length) return;
+      event.preventDefault();
+      filter.select();
+      filter.focus();
     }
   });
 
