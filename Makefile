@@ -310,6 +310,15 @@ build/kustomize/kustomize:
 campaign-kustomize: venv build/kustomize/kustomize  ## 600 random overlays beside `kustomize build`: equal or unread, never different; needs Go; kept
 	$(BIN)/python -m tests.sources.formats.kustomize_campaign --kustomize build/kustomize/kustomize --overlays 600 --out benchmarks/results/kustomize.txt
 
+HELM := 3.19.0
+
+build/helm/helm:
+	GOBIN=$(CURDIR)/build/helm go install helm.sh/helm/v3/cmd/helm@v$(HELM)
+
+.PHONY: campaign-helm
+campaign-helm: venv build/helm/helm  ## 100 random charts beside `helm template`: equal or unread, never different; needs Go; kept
+	$(BIN)/python -m tests.sources.formats.helm_campaign --helm build/helm/helm --number 100 --out benchmarks/results/helm.txt
+
 .PHONY: campaign-repositories
 campaign-repositories: venv  ## aclog at the roots of checkouts (REPOSITORIES=DIR), and reviews of their commits, beside a plain expander
 	$(BIN)/python -m tests.sources.formats.repositories_campaign $(REPOSITORIES) --commits 10

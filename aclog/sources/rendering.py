@@ -26,6 +26,7 @@ from attrs import define, field, frozen
 
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.sources.formats.helm import CHART
 from aclog.sources.formats.rule import DEEPEST, LARGEST, MOST_FILES, DirectoryTree, SourceFile
 from aclog.sources.formats.unread import Unread, UnreadKind
 from aclog.sources.formats.verdicts import KUSTOMIZATIONS
@@ -446,7 +447,6 @@ def _last_line(errors: bytes) -> str | None:
 _SOURCE = re.compile(rb"# Source: (\S.*?)\s*")
 _ORIGIN = b"    config.kubernetes.io/origin: |"
 _ORIGIN_PATH, _ORIGIN_REPOSITORY = b"      path: ", b"      repo: "
-_CHART = "Chart.yaml"
 
 
 def _sources(output: bytes, copy: _Copy, command: RenderCommand) -> tuple[list[int], list[str | None]]:
@@ -500,7 +500,7 @@ class _Names:
         """The directories of the charts, by the names of the charts."""
         tree, charts = DirectoryTree(str(self.copy.top)), dict[str, list[str]]()
         for path in sorted(self.copy.files):
-            if posixpath.basename(path) != _CHART:
+            if posixpath.basename(path) != CHART:
                 continue
             try:
                 documents = SourceFile(tree, path).documents

@@ -28,6 +28,7 @@ from aclog.sources.formats import (
 )
 from aclog.sources.formats.clusters import Layout, clusters_of
 from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.helm import Charts
 from aclog.sources.formats.kustomize import Kustomizations
 from aclog.sources.formats.rule import (
     AbsentFileError,
@@ -280,15 +281,21 @@ def _is_one_file(context: ReadContext, paths: Sequence[str]) -> bool:
 def _without_changed(
     claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadContext, paths: Sequence[str]
 ) -> Mapping[AclsFormat, Sequence[SourceFile]]:
-    """Return the files that each format reads, without those whose resources a kustomization changes."""
+    """Return the files that each format reads, without those whose resources a kustomization or a chart changes."""
     users = claimed.get(AclsFormat.STRIMZI, ())
     kustomizations = Kustomizations(context, paths)
     changed = kustomizations.not_to_read([each.path for each in users])
+    resources = (each.path for form in _RESOURCES for each in claimed.get(form, ()) if each.path not in changed)
+    changed |= Charts(context, paths).not_to_read(resources)
     context.overlays = kustomizations.overlays(frozenset(each.path for each in users))
     if not changed:
         return claimed
     unchanged = {form: [each for each in files if each.path not in changed] for form, files in claimed.items()}
     return {form: files for form, files in unchanged.items() if files}
+
+
+_RESOURCES = (AclsFormat.STRIMZI, AclsFormat.JIKKOU, AclsFormat.NS4KAFKA, AclsFormat.REDPANDA)
+"""Formats of resources in Kubernetes' manner, which charts may hold."""
 
 
 def _check_not_emptied(files: Iterable[SourceFile], form: AclsFormat) -> None:

@@ -1,17 +1,24 @@
-"""Random overlays, read as files beside what `kustomize build` makes of them: equal or unread, never different."""
+"""Random overlays, read as files beside what `kustomize build` makes of them: equal or unread, never different.
+
+With `--overlays-of DIR`, the kustomizations in the checkouts of a directory are compared as well, those that Kustomize
+builds offline: as they are, if they have a KafkaUser, and with a user of ours in each kustomization below them.
+"""
 
 import argparse
 import json
+import re
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from random import Random
 
 import yaml
 from attrs import define, field
 
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.verdicts import KUSTOMIZATIONS
 from tests.support.sources.files_of_rules import ONE_RULE, read_rules, write_files
 
 _GROUP = "kafka.strimzi.io"
@@ -251,10 +258,118 @@ def _built(kustomize: Path, directory: Path, root: str) -> set[str]:
     return set(read_rules(output).rules) if b"KafkaUser" in done.stdout else set()
 
 
+# Overlays of checkouts.
+
+
+def _closure(top: Path, directory: Path) -> set[Path]:
+    """Return the directories of a kustomization and those below it. Raises ValueError: one is not in the checkout."""
+    seen, pending = set[Path](), [directory]
+    while pending:
+        each = pending.pop().resolve()
+        if each in seen:
+            continue
+        if not each.is_relative_to(top):
+            raise ValueError(each)
+        seen.add(each)
+        for name in KUSTOMIZATIONS:
+            text = (each / name).read_text(errors="replace") if (each / name).is_file() else ""
+            for entry in re.findall(r"(?m)^\s*-\s+[\"']?(\.{0,2}[\w./@-]+)[\"']?\s*$", text):
+                pending.extend([each / entry] if (each / entry).is_dir() else ())
+    return seen
+
+
+def _copied(top: Path, directories: set[Path], copy: Path) -> None:
+    for each in sorted(directories):
+        (copy / each.relative_to(top)).mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cp", "-r", "--", f"{each}/.", copy / each.relative_to(top)], check=True)
+
+
+_OWN = """\
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaUser
+metadata: {name: added-NUMBER, labels: {strimzi.io/cluster: c}}
+spec:
+  authentication: {type: tls}
+  authorization: {type: simple, acls: [{resource: {type: topic, name: added}, operations: [Read]}]}
+"""
+
+
+def _with_users(copy: Path) -> bool:
+    """Add a user to each kustomization with resources that are files only; return whether there is one."""
+    added = 0
+    for file in sorted(each for name in KUSTOMIZATIONS for each in copy.rglob(name)):
+        try:
+            kustomization = yaml.safe_load(file.read_text())
+            resources = kustomization.get("resources") or []
+        except (yaml.YAMLError, AttributeError, UnicodeDecodeError):
+            continue
+        if kustomization.get("kind") == "Component" or any((file.parent / each).is_dir() for each in resources):
+            continue
+        (file.parent / "added-user.yaml").write_text(_OWN.replace("NUMBER", str(added)))
+        kustomization["resources"] = [*resources, "added-user.yaml"]
+        file.write_text(yaml.safe_dump(kustomization, sort_keys=False))
+        added += 1
+    return added > 0
+
+
+def _public(kustomize: Path, checkouts: Path, most: int) -> Iterator[str]:
+    """Compare overlays of checkouts, at most so many of each one. Raises AssertionError: one differs."""
+    results, repositories, keys = Counter[str](), set[str](), Counter[str]()
+    for checkout in sorted(each.resolve() for each in checkouts.iterdir() if (each / ".git").exists()):
+        files = sorted(each for name in KUSTOMIZATIONS for each in checkout.rglob(name))
+        Random(checkout.name).shuffle(files)
+        compared = 0
+        for file in files:
+            try:
+                directories = _closure(checkout, file.parent)
+            except ValueError:
+                continue
+            if compared == most or sum(1 for each in directories for _ in each.rglob("*")) > 300:
+                continue
+            for is_added in (False, True):
+                outcome = _compared_overlay(kustomize, checkout, file, directories, is_added=is_added)
+                if outcome is None:
+                    continue
+                results[f"{outcome}{' with a user of ours' if is_added else ''}"] += 1
+                compared += outcome != "refused"
+                repositories.add(checkout.name)
+                if outcome != "refused":
+                    keys.update(list(yaml.safe_load(file.read_text()) or ()))
+    figures = ", ".join(f"{number} {what}" for what, number in sorted(results.items()))
+    yield f"overlays of {len(repositories)} checkouts beside `kustomize build`: {figures}; 0 different"
+    yield f"keys of these overlays: {', '.join(f'{key} {number}' for key, number in sorted(keys.items()))}"
+
+
+def _compared_overlay(
+    kustomize: Path, checkout: Path, file: Path, directories: set[Path], *, is_added: bool
+) -> str | None:
+    with tempfile.TemporaryDirectory() as name:
+        copy, root = Path(name).resolve() / "repository", file.parent.relative_to(checkout)
+        _copied(checkout, directories, copy)
+        if is_added and not _with_users(copy):
+            return None
+        if not any("KafkaUser" in each.read_text(errors="replace") for each in copy.rglob("*.y*ml") if each.is_file()):
+            return None
+        (copy / "one.jsonl").write_text(ONE_RULE)
+        try:
+            built, read = _built(kustomize, copy, str(root)), read_rules(copy)
+        except subprocess.CalledProcessError:
+            return "refused"
+        except ConfigError as error:
+            return None if str(error).partition(":")[0].endswith(".tf") else f"refused by aclog ({error})"
+        extra, missing = set(read.rules) - built - {"ALLOW READ TOPIC one to User:one"}, built - set(read.rules)
+        assert not any(" TOPIC added " in each for each in extra), (file, extra)
+        assert not missing or read.unread, (file, missing)
+        outcome = "unread" if read.unread else "equal"
+        return f"{outcome} beside users that no kustomization takes" if extra else outcome
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kustomize", type=Path, required=True)
     parser.add_argument("--overlays", type=int, default=100)
+    parser.add_argument("--overlays-of", type=Path, help="a directory of checkouts")
+    parser.add_argument("--most", type=int, default=10, help="overlays of each checkout")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     results, features, seed = Counter[str](), Counter[str](), 0
@@ -285,6 +400,8 @@ def main() -> None:
         f"{options.overlays} random overlays beside `kustomize build`: {figures}",
         f"features: {', '.join(f'{name} {number}' for name, number in sorted(features.items()))}",
     ]
+    if options.overlays_of is not None:
+        lines += _public(options.kustomize.resolve(), options.overlays_of, options.most)
     print("\n".join(lines))
     if options.out is not None:
         options.out.write_text("\n".join(lines) + "\n")
