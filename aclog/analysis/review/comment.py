@@ -417,7 +417,7 @@ def _what(report: ReportRow, between: str, shown: int = _CLAUSES) -> str:
 
 def by_risk(rows: Sequence[ReportRow]) -> list[tuple[ReportRow, Judgement]]:
     """Return the rows of a change with their risks, the riskiest first, as a comment on them alone has them."""
-    return _Rows(Review(comparisons={}, rows=rows)).ranked()
+    return _Rows(Review(comparisons={}, rows=rows)).ranked
 
 
 # The comment.
