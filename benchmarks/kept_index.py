@@ -20,7 +20,8 @@ from attrs import frozen
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.client.requests import create_acls
-from aclog.protocol.headers import METADATA, RequestHeader, encode_header, frame
+from aclog.protocol.api_keys import METADATA
+from aclog.protocol.headers import RequestHeader, encode_header, frame
 from aclog.protocol.messages import build, encode_request
 from benchmarks.crowd import _cpu_seconds
 from benchmarks.report import Row

@@ -29,7 +29,7 @@ from aclog.client.connection import Connection, connect
 from aclog.client.requests import create_acls, describe_acls
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.protocol.acls import create_acls_body
-from aclog.protocol.headers import CREATE_ACLS
+from aclog.protocol.api_keys import CREATE_ACLS
 from aclog.protocol.messages import build, encode_request
 from aclog.protocol.session import SecurityProtocol
 from benchmarks.measurement import percentile

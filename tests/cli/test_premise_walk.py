@@ -50,7 +50,7 @@ from aclog.console.web.app import WebConsole
 from aclog.mcp.server import Ended, Rows, answer_of
 from aclog.mcp.tools import TOOLS, AskedState, CommandLine
 from aclog.metalog.records import FeatureLevelRecord
-from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CONFIGS
+from aclog.protocol.api_keys import DESCRIBE_ACLS, DESCRIBE_CONFIGS
 from aclog.sources.choice import SourceSelection, choose_source, premises_of
 from aclog.sources.logs import LogSource
 from aclog.sources.repository import load_repository_settings

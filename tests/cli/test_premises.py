@@ -23,7 +23,8 @@ from aclog.console.pages.views import VIEWS
 from aclog.console.pdp.deciding import Deciders, KafkaRequest
 from aclog.console.pdp.mapping import NotReadyError, default_mapping
 from aclog.console.web.app import WebConsole
-from aclog.protocol.headers import DESCRIBE_CONFIGS, RequestError
+from aclog.protocol.api_keys import DESCRIBE_CONFIGS
+from aclog.protocol.headers import RequestError
 from aclog.sources.choice import premises_of
 from aclog.sources.live import AdminSource
 from tests.support.builders.acls import acl

@@ -26,7 +26,7 @@ from aclog.cli.tokens import print_described
 from aclog.client.requests import DelegationToken
 from aclog.metalog.errors import printable
 from aclog.metalog.json_object import json_string
-from aclog.protocol.headers import DESCRIBE_ACLS
+from aclog.protocol.api_keys import DESCRIBE_ACLS
 from aclog.shell.engine import complete
 from aclog.snapshots.image import Image
 from aclog.sources.choice import AclsSource

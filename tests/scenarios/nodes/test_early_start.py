@@ -20,7 +20,7 @@ from aclog.credentials import scram
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.primitives import compact_string, unsigned_varint
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.protocol.headers import (
+from aclog.protocol.api_keys import (
     API_VERSIONS,
     CREATE_ACLS,
     DESCRIBE_ACLS,

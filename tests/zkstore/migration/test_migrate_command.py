@@ -21,7 +21,7 @@ from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.files import list_segments
 from aclog.metalog.machine import disk
 from aclog.metalog.records import BeginTransactionRecord
-from aclog.protocol.headers import CREATE_ACLS, DESCRIBE_ACLS, METADATA
+from aclog.protocol.api_keys import CREATE_ACLS, DESCRIBE_ACLS, METADATA
 from aclog.snapshots.checkpoints import read_bootstrap
 from aclog.snapshots.image import METADATA_VERSION
 from aclog.snapshots.publisher import recover
