@@ -15,7 +15,7 @@ from functools import cache
 
 from attrs import define, field
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import AclCreateResult
 from aclog.protocol.acls import create_acls_body
 from aclog.protocol.api_keys import API_VERSIONS, CREATE_ACLS, SASL_AUTHENTICATE, SASL_HANDSHAKE

@@ -16,14 +16,8 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from aclog.authorizer.acl import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import AclCreateResult
 from aclog.client.connection import Connection, connect
 from aclog.client.requests import create_acls, describe_acls

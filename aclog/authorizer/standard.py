@@ -18,37 +18,35 @@ from attrs import Factory, define, field, frozen
 from attrs.converters import optional
 from attrs.validators import min_len
 
-from aclog.authorizer.acl import (
-    AclBindingFilter,
-    AclOperation,
-    PatternType,
-    ResourcePattern,
-    StandardAcl,
-    StandardAclWithId,
-    shell_word,
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, StandardAclWithId, shell_word
+from aclog.authorizer.acls_image import (
+    DEFAULT_ALLOW,
+    DEFAULT_DENY,
+    PROBE,
+    SUPER_USER,
+    AclsImage,
+    Basis,
+    Decision,
+    Verdict,
+    check_by_resource_type,
 )
-from aclog.authorizer.acls_image import PROBE, AclsImage, Verdict, check_by_resource_type
 from aclog.authorizer.audit import (
     ALLOWED_LOGGED,
     ALLOWED_UNLOGGED,
     ANY_ALLOWED,
-    DEFAULT_ALLOW,
-    DEFAULT_DENY,
     DENIED_LOGGED,
     DENIED_UNLOGGED,
     EITHER_LOGGED,
     EVERY_OUTCOME,
-    SUPER_USER,
     AccessObserver,
     AccessTally,
     AuditHook,
-    Basis,
-    Decision,
     Row,
     SelectiveHook,
     outcome_of,
     selective,
 )
+from aclog.authorizer.codes import AclOperation, PatternType
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.base import LONGEST_REMEMBERED
 from aclog.authorizer.index.layout import ALL_OPERATIONS, ALLOWED, DENIED, Core, Generations

@@ -10,8 +10,9 @@ from uuid import UUID
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import AclBindingFilter, ResourceType, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import ResourceType
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.authorizer.settings import RANGES_LEVEL
 from aclog.client import requests

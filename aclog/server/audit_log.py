@@ -17,6 +17,7 @@ from typing import Any, Final, Self, TextIO, TypeAlias
 from attrs import define, field
 from prometheus_client import CollectorRegistry, Counter
 
+from aclog.authorizer.acls_image import Decision
 from aclog.authorizer.audit import (
     ALLOWED_LOGGED,
     API_NAMES,
@@ -26,7 +27,6 @@ from aclog.authorizer.audit import (
     EVERY_OUTCOME,
     INFO,
     TRACE,
-    Decision,
     api_name,
     audit_event,
     audit_level,

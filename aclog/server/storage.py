@@ -41,18 +41,8 @@ from aclog.metalog.control_records import (
     snapshot_header_records,
 )
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
+from aclog.metalog.filelog import files
 from aclog.metalog.filelog.committed_mark import COMMITTED_FILE
-from aclog.metalog.filelog.files import (
-    METADATA_DIRECTORY,
-    TEMPORARY_SUFFIX,
-    checkpoint_name,
-    list_segments,
-    log_error,
-    make_directories,
-    replace_durably,
-    write_all,
-    written_whole,
-)
 from aclog.metalog.filelog.locks import LOCK_FILE
 from aclog.metalog.filelog.meta_properties import (
     META_PROPERTIES,
@@ -123,7 +113,7 @@ def parse_initial_voter(text: str) -> InitialVoter:
 
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
-FIRST_CHECKPOINT = checkpoint_name(0, 0)
+FIRST_CHECKPOINT = files.checkpoint_name(0, 0)
 READ_ONLY = 0o400
 
 BootstrapRecord: TypeAlias = FeatureLevelRecord | UserScramCredentialRecord
@@ -199,7 +189,7 @@ def format_directory(config: NodeConfig, directory: Path, plan: FormatPlan) -> s
     kind, directory_id = _kind(config, directory, plan)
     _make(directory)
     if plan.generation is Generation.V4_3:
-        replace_durably(directory / BOOTSTRAP_CHECKPOINT, bootstrap_bytes(plan.records, now_ms=plan.now_ms))
+        files.replace_durably(directory / BOOTSTRAP_CHECKPOINT, bootstrap_bytes(plan.records, now_ms=plan.now_ms))
     if directory == config.metadata_log_dir and (data := _first_checkpoint(config, plan)) is not None:
         _write_first_checkpoint(directory, data)
     # Last: a directory without meta.properties is not formatted, so a crash before this line is repaired by a second
@@ -230,29 +220,33 @@ def _kind(config: NodeConfig, directory: Path, plan: FormatPlan) -> tuple[str, U
 
 
 def _write_first_checkpoint(directory: Path, data: bytes) -> None:
-    log = directory / METADATA_DIRECTORY
+    log = directory / files.METADATA_DIRECTORY
     _make(log)
     path = log / FIRST_CHECKPOINT
     try:
-        with written_whole(path) as fd:
+        with files.written_whole(path) as fd:
             disk.fchmod(fd, READ_ONLY)
-            write_all(fd, data)
+            files.write_all(fd, data)
     except OSError as error:
-        raise log_error(error, path, "cannot write") from error
+        raise files.log_error(error, path, "cannot write") from error
 
 
 def _make(directory: Path) -> None:
     try:
-        make_directories(directory)
+        files.make_directories(directory)
     except OSError as error:
-        raise log_error(error, directory, "cannot create") from error
+        raise files.log_error(error, directory, "cannot create") from error
 
 
 # A node's log directories: which are formatted, for which node, and which are empty (MetaPropertiesEnsemble).
 
 
 _IGNORED = {".lock", "lost+found", LOCK_FILE}
-_WRITTEN_BY_FORMAT = {BOOTSTRAP_CHECKPOINT, BOOTSTRAP_CHECKPOINT + TEMPORARY_SUFFIX, META_PROPERTIES + TEMPORARY_SUFFIX}
+_WRITTEN_BY_FORMAT = {
+    BOOTSTRAP_CHECKPOINT,
+    BOOTSTRAP_CHECKPOINT + files.TEMPORARY_SUFFIX,
+    META_PROPERTIES + files.TEMPORARY_SUFFIX,
+}
 
 
 def log_directories(config: NodeConfig) -> tuple[Path, ...]:
@@ -329,11 +323,11 @@ def _check_no_log(directory: Path) -> None:
             f"{directory}: no {META_PROPERTIES}, but {COMMITTED_FILE} records a committed log: restore it; "
             "to start over without it, remove the contents of the directory"
         )
-    log = directory / METADATA_DIRECTORY
+    log = directory / files.METADATA_DIRECTORY
     # Formatting would make these records the log of a new cluster.
-    if log.is_dir() and list_segments(log):
+    if log.is_dir() and files.list_segments(log):
         raise ConfigError(
-            f"{directory}: no {META_PROPERTIES}, but a log in {METADATA_DIRECTORY}: expected an empty directory"
+            f"{directory}: no {META_PROPERTIES}, but a log in {files.METADATA_DIRECTORY}: expected an empty directory"
         )
 
 
@@ -359,7 +353,7 @@ def foreign_file(directory: Path) -> str | None:
 
     """
     for name in _listed(directory):
-        if name == METADATA_DIRECTORY:
+        if name == files.METADATA_DIRECTORY:
             others = [inner for inner in _listed(directory / name) if not _is_first_checkpoint(inner)]
             if others:
                 return f"{name}/{others[0]}"
@@ -379,7 +373,7 @@ def _listed(directory: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise log_error(error, directory, "cannot list") from error
+        raise files.log_error(error, directory, "cannot list") from error
 
 
 # `--add-scram`: a new cluster's first SCRAM credentials (org.apache.kafka.metadata.storage.ScramParser).

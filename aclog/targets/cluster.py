@@ -9,16 +9,9 @@ from typing import Any, TypeVar
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import (
-    WILDCARD,
-    AclBindingFilter,
-    PatternType,
-    ResourcePattern,
-    StandardAcl,
-    acl_text,
-    resource_of,
-)
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, acl_text, resource_of
 from aclog.authorizer.acls_image import acl_of_content, content_of
+from aclog.authorizer.codes import WILDCARD, PatternType
 from aclog.authorizer.control import filter_value, refusal, unknown_field
 from aclog.authorizer.interface import AclDeleteResult
 from aclog.authorizer.settings import (

@@ -20,17 +20,8 @@ from attrs import evolve, field, frozen
 
 import aclog as library
 from aclog.analysis.intents import Intent
-from aclog.authorizer.acl import (
-    NO_ORIGINS,
-    AclOperation,
-    AclPermissionType,
-    ChangePlace,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    acl_text,
-)
+from aclog.authorizer.acl import NO_ORIGINS, ChangePlace, StandardAcl, StandardAclWithId, acl_text
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
 from aclog.cli.finders import LintFinder, TestsFinder

@@ -10,7 +10,8 @@ import pytest
 from attrs import evolve
 
 import aclog as library
-from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.codes import AclOperation, AclPermissionType
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER, Premise, Premises
 from aclog.client.requests import ClusterDescription

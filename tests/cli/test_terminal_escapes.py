@@ -18,8 +18,9 @@ from types import SimpleNamespace
 import pexpect
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourceType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.cli.flags.common import Output
 from aclog.cli.tokens import print_described

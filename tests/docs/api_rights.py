@@ -9,8 +9,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.audit import api_name
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.protocol import api_keys
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS, ApiVersion
 from aclog.server.broker.lifecycle import UNSUPPORTED

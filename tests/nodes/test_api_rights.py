@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.audit import API_NAMES, api_name
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.metalog.errors import DecodeError
 from aclog.protocol import api_keys
 from aclog.protocol.messages import build

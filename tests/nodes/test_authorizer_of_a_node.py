@@ -6,7 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from aclog.authorizer.acl import AclBindingFilter, AclOperation
+from aclog.authorizer.acl import AclBindingFilter
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.interface import AclRequestError, AuthorizationResult, Authorizer
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.config.server_properties import parse_config

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from aclog.authorizer.acl import AclPermissionType, object_of_rule
+from aclog.authorizer.acl import object_of_rule
+from aclog.authorizer.codes import AclPermissionType
 from aclog.protocol.api_keys import DELETE_ACLS
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.acls_image import RuleChange, content_of
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.settings import Generation, Settings
 from aclog.client.connection import Role
 from aclog.client.errors import UnreachableError

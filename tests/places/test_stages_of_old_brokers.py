@@ -2,8 +2,8 @@
 
 from attrs import define, field
 
-from aclog.authorizer.acl import PatternType
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.codes import PatternType
 from aclog.planning.plan import Batching
 from aclog.planning.planner import ordered
 from aclog.protocol.api_keys import DESCRIBE_QUORUM

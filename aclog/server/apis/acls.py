@@ -8,16 +8,9 @@ from typing import Any, Final, TypeVar
 from attrs import define, field, frozen
 from kio.schema.errors import ErrorCode
 
-from aclog.authorizer.acl import (
-    CLUSTER_NAME,
-    SUPPORTED_OPERATIONS,
-    AclBindingFilter,
-    AclOperation,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl
 from aclog.authorizer.audit import api_name
+from aclog.authorizer.codes import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from aclog.authorizer.index.base import LONGEST_REMEMBERED
 from aclog.authorizer.interface import Action, AuthorizationResult, Authorizer, AuthorizerSession, require_on_cluster
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, KafkaPrincipal

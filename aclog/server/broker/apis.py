@@ -13,7 +13,7 @@ from uuid import UUID
 from attrs import define, evolve, field, frozen
 from kio.schema.errors import ErrorCode
 
-from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.client.connection import Connection, connect
 from aclog.client.errors import LoginError, UnreachableError

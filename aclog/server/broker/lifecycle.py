@@ -12,7 +12,7 @@ from uuid import UUID
 
 from attrs import define, field
 
-from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.interface import AuthorizerNotReadyError
 from aclog.authorizer.settings import Generation
 from aclog.client.fetching import ObserverOptions

@@ -9,8 +9,9 @@ from typing import Any, Protocol, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import AclOperation, host_address
+from aclog.authorizer.acl import host_address
 from aclog.authorizer.audit import api_name
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.interface import AclRequestError, AuthorizerNotReadyError
 from aclog.authorizer.settings import Generation
 from aclog.config.node_config import HostPort

@@ -12,17 +12,9 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.regions import ExistingNames, Request
 from aclog.analysis.review.comment import LONGEST_NAME, Risk, code, comment_lines, judge
 from aclog.analysis.review.review import Item, LinkedPlace, LintOutcome, Proof, Review, TestsOutcome, flipped
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    FileOrigin,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    TwoOrigins,
-)
+from aclog.authorizer.acl import FileOrigin, StandardAcl, StandardAclWithId, TwoOrigins
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import printable
 from tests.support.review.comments import render, shown_text
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourceType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.interface import AclRequestError, AuthorizerNotReadyError
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.config.node_config import HostPort

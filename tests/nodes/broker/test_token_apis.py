@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.credentials.tokens import TokenSettings, TokensImage, token_hmac_bytes
 from aclog.metalog.records import DelegationTokenRecord

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AclBindingFilter, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
 from confluent_kafka.admin import AclOperation as Operation
 
-from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.client.connection import connect
 from aclog.client.errors import LoginError, UnreachableError

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.config.node_config import HostPort
 from aclog.credentials.tokens import TokenSettings
 from aclog.protocol import api_keys

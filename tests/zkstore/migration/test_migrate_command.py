@@ -13,7 +13,7 @@ import pexpect
 import pytest
 
 import aclog as library
-from aclog.authorizer.acl import ResourceType
+from aclog.authorizer.codes import ResourceType
 from aclog.cli.schema import schema_of
 from aclog.installation import install_command
 from aclog.metalog.codec import encode_record
