@@ -20,7 +20,7 @@ from aclog.analysis.regions import REQUESTED, Request
 from aclog.analysis.rule_tests.case import Case, CaseSubject, parse_resource, with_ids
 from aclog.analysis.rule_tests.expectations import Cannot, CanOnly, Decides
 from aclog.analysis.rule_tests.recording import recorded
-from aclog.analysis.rule_tests.report import mutation_results
+from aclog.analysis.rule_tests.results import mutation_results
 from aclog.authorizer.acl import FileOrigin, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType

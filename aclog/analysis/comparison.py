@@ -25,16 +25,10 @@ from aclog.analysis.rows.report import (
     row_lines,
 )
 from aclog.analysis.rows.row import Row
+from aclog.authorizer import settings
 from aclog.authorizer.acl import StandardAcl, TwoOrigins
 from aclog.authorizer.acls_image import AclsImage, RuleChange, changes_between
 from aclog.authorizer.codes import ResourceType
-from aclog.authorizer.settings import (
-    ALLOW_EVERYONE_CONFIG,
-    SUPER_USERS_CONFIG,
-    Generation,
-    GenerationPair,
-    controllers_decide,
-)
 from aclog.authorizer.standard import ALL_KNOWN, Premise, Premises
 from aclog.authorizer.symbols import SYMBOLS
 from aclog.metalog.errors import printable
@@ -117,7 +111,9 @@ class Flips:
         """Return the accesses that controllers decide."""
         counts = chain.from_iterable(self._by_principal.values())
         decided = {
-            request: count for request, count in counts if controllers_decide(request.resource_type, request.operation)
+            request: count
+            for request, count in counts
+            if settings.controllers_decide(request.resource_type, request.operation)
         }
         return Flips.of(decided, self.unread)
 
@@ -135,7 +131,9 @@ class Flips:
 def decided_by_controllers(region: regions.Region) -> regions.Region:
     """Return the part of a region that controllers decide; it may have no operation."""
     operations = (
-        each for each in regions.operations_of(region.operations) if controllers_decide(region.resource_type, each)
+        each
+        for each in regions.operations_of(region.operations)
+        if settings.controllers_decide(region.resource_type, each)
     )
     return evolve(region, operations=sum(1 << each for each in operations))
 
@@ -166,10 +164,13 @@ class Comparison:
     """The unknown premises that could refute "no difference"; empty if there are differences."""
 
     @property
-    def kafka(self) -> GenerationPair | None:
+    def kafka(self) -> settings.GenerationPair | None:
         """The generations of Kafka that decide on the two policies; None if they are the same."""
-        old, new = (Generation.V4_4 if each.settings.cidr else Generation.V4_3 for each in (self.old, self.new))
-        return None if old is new else GenerationPair(old=old, new=new)
+        old, new = (
+            settings.Generation.V4_4 if each.settings.cidr else settings.Generation.V4_3
+            for each in (self.old, self.new)
+        )
+        return None if old is new else settings.GenerationPair(old=old, new=new)
 
     def __bool__(self) -> bool:
         """Return whether any request is decided differently, so that `if old.diff(new)` works."""
@@ -296,7 +297,7 @@ class Comparison:
         return None if self.flips is None else self.flips.among(row)
 
 
-Compared: TypeAlias = Mapping[Generation | GenerationPair | None, Comparison]
+Compared: TypeAlias = Mapping[settings.Generation | settings.GenerationPair | None, Comparison]
 """By the generation of Kafka that decides on both policies, or by a pair if it is not the same; one under None, if
 it is known which decide."""
 
@@ -347,9 +348,9 @@ class SidePremises:
             return True
         in_old, in_new = premise.name in self.old.names, premise.name in self.new.names
         if in_old and in_new and self.same_settings:
-            if premise.name == ALLOW_EVERYONE_CONFIG:
+            if premise.name == settings.ALLOW_EVERYONE_CONFIG:
                 return differs_when_open()
-            return premise.name != SUPER_USERS_CONFIG
+            return premise.name != settings.SUPER_USERS_CONFIG
         # It can only allow more, on its side.
         return not (direction is regions.Direction.GAINED and not in_new) and not (
             direction is regions.Direction.LOST and not in_old

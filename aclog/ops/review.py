@@ -41,7 +41,7 @@ from aclog.analysis.rows.folding import rows
 from aclog.analysis.rows.report import ReportRow, decided_by_text, markdown_text, request_text, row_lines
 from aclog.analysis.rows.report import sarif_log as difference_log
 from aclog.analysis.rule_tests.case import Failure, Outcome, parse_resource, resource_text, with_ids
-from aclog.analysis.rule_tests.report import EachRun, nearest_change
+from aclog.analysis.rule_tests.results import EachRun, nearest_change
 from aclog.authorizer.acl import (
     ChangePlace,
     FileOrigin,

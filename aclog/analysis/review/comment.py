@@ -408,15 +408,11 @@ _LONG = 2 * LONGEST_NAME
 _COMMAND = "aclog review"
 
 
-def comment_lines(review: Review) -> Iterator[str]:
-    """Yield the comment: the verdict with the greatest risk, what makes it fail, one table, and folded details."""
-    yield from comment_of_clusters({"": review})
-
-
 def comment_of_clusters(reviews: Mapping[str, Review]) -> Iterator[str]:
     """Yield one comment on the reviews of clusters by name, the riskiest first; one without a name is the only one.
 
-    Clusters without a change share a line.
+    It has the verdict with the greatest risk, what makes it fail, one table, and folded details. Clusters without a
+    change share a line.
     """
     loud = {name: review for name, review in reviews.items() if not _is_quiet(review)}
     loud = loud or dict(list(reviews.items())[:1])

@@ -20,7 +20,7 @@ from aclog.analysis.rule_tests.expectations import (
     rule_text,
 )
 from aclog.analysis.rule_tests.recording import recorded
-from aclog.analysis.rule_tests.report import coverage, mutant_count, mutants, mutation_results, nearest_change
+from aclog.analysis.rule_tests.results import coverage, mutant_count, mutants, mutation_results, nearest_change
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
