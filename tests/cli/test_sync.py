@@ -730,7 +730,7 @@ class TestDisk:
 
         def each(number):
             if number == 3:
-                monkeypatch.setattr("aclog.metalog.filelog.file_log.write_all", failing)
+                monkeypatch.setattr("aclog.metalog.filelog.files.write_all", failing)
                 broker.rules = RULES[:1]
 
         def failing(*_):
