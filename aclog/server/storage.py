@@ -26,20 +26,9 @@ from aclog.credentials.scram import (
     server_key,
     stored_key,
 )
+from aclog.metalog import control_records
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
-from aclog.metalog.control_records import (
-    ControlRecord,
-    Endpoint,
-    KRaftVersion,
-    KRaftVoters,
-    SnapshotFooter,
-    SnapshotHeader,
-    SupportedVersions,
-    Voter,
-    control_batch,
-    snapshot_header_records,
-)
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.filelog import files
 from aclog.metalog.filelog.committed_mark import COMMITTED_FILE
@@ -61,7 +50,7 @@ from aclog.server.feature_levels import SCRAM_SINCE, FeatureLevels, feature_leve
 _VOTER = re.compile(r"([0-9]{1,10})@(?:\[([^\]]+)\]|([^:\[\]]+)):([0-9]{1,5}):(.+)")
 _MAX_PORT = 65_535
 _MAX_ID = (1 << 31) - 1
-_SUPPORTED_KRAFT_VERSIONS = SupportedVersions(min_supported_version=0, max_supported_version=1)
+_SUPPORTED_KRAFT_VERSIONS = control_records.SupportedVersions(min_supported_version=0, max_supported_version=1)
 
 
 @frozen(kw_only=True)
@@ -72,16 +61,16 @@ class InitialVoter:
     address: HostPort
     directory_id: UUID
 
-    def as_voters(self, listener_name: str) -> KRaftVoters:
+    def as_voters(self, listener_name: str) -> control_records.KRaftVoters:
         """Return the VotersRecord of a quorum of this voter; its endpoint is the first controller listener."""
-        endpoint = Endpoint(name=listener_name.upper(), host=self.address.host, port=self.address.port)
-        voter = Voter(
+        endpoint = control_records.Endpoint(name=listener_name.upper(), host=self.address.host, port=self.address.port)
+        voter = control_records.Voter(
             voter_id=self.node_id,
             voter_directory_id=self.directory_id,
             endpoints=(endpoint,),
             kraft_version_feature=_SUPPORTED_KRAFT_VERSIONS,
         )
-        return KRaftVoters(voters=(voter,))
+        return control_records.KRaftVoters(voters=(voter,))
 
 
 def parse_initial_voter(text: str) -> InitialVoter:
@@ -139,42 +128,52 @@ class FormatPlan:
 def bootstrap_bytes(records: Sequence[BootstrapRecord], *, now_ms: int) -> bytes:
     """Return bootstrap.checkpoint: the records that a new cluster's controller writes first (BootstrapDirectory)."""
     # 0, unlike in the 0-0 checkpoint, because Kafka's BootstrapDirectory writes it so.
-    header = SnapshotHeader(last_contained_log_timestamp=0)
+    header = control_records.SnapshotHeader(last_contained_log_timestamp=0)
     end = len(records) + 1
     return b"".join(
         (
-            control_batch(header, base_offset=0, leader_epoch=0, timestamp=now_ms),
+            control_records.control_batch(header, base_offset=0, leader_epoch=0, timestamp=now_ms),
             build_batch(list(map(encode_record, records)), base_offset=1, leader_epoch=0, timestamp=now_ms),
-            control_batch(SnapshotFooter(), base_offset=end, leader_epoch=0, timestamp=now_ms),
+            control_records.control_batch(
+                control_records.SnapshotFooter(), base_offset=end, leader_epoch=0, timestamp=now_ms
+            ),
         )
     )
 
 
-def first_checkpoint_bytes(voters: KRaftVoters, *, now_ms: int) -> bytes:
+def first_checkpoint_bytes(voters: control_records.KRaftVoters, *, now_ms: int) -> bytes:
     """Return the 0-0 checkpoint: kraft.version 1 and the voters (Formatter.writeDynamicQuorumSnapshot)."""
-    header = snapshot_header_records(last_contained_log_timestamp=now_ms, kraft_version=1, voters=voters)
+    header = control_records.snapshot_header_records(
+        last_contained_log_timestamp=now_ms, kraft_version=1, voters=voters
+    )
     return b"".join(
         (
-            control_batch(*header, base_offset=0, leader_epoch=0, timestamp=now_ms),
-            control_batch(SnapshotFooter(), base_offset=len(header), leader_epoch=0, timestamp=now_ms),
+            control_records.control_batch(*header, base_offset=0, leader_epoch=0, timestamp=now_ms),
+            control_records.control_batch(
+                control_records.SnapshotFooter(), base_offset=len(header), leader_epoch=0, timestamp=now_ms
+            ),
         )
     )
 
 
 def template_bytes(
-    records: Sequence[BootstrapRecord], *, kraft_version: int, voters: KRaftVoters | None, now_ms: int
+    records: Sequence[BootstrapRecord], *, kraft_version: int, voters: control_records.KRaftVoters | None, now_ms: int
 ) -> bytes:
     """Return the 0-0 checkpoint of Kafka 4.4: the voters, and the records that the first leader writes (Formatter)."""
-    opening: tuple[ControlRecord, ...] = (SnapshotHeader(last_contained_log_timestamp=now_ms),)
+    opening: tuple[control_records.ControlRecord, ...] = (
+        control_records.SnapshotHeader(last_contained_log_timestamp=now_ms),
+    )
     if kraft_version:
         # Without initial controllers too: the voters of the quorum that this node joins are in its log.
-        opening += (KRaftVersion(kraft_version=kraft_version), *(() if voters is None else (voters,)))
+        opening += (control_records.KRaftVersion(kraft_version=kraft_version), *(() if voters is None else (voters,)))
     end = len(opening) + len(records)
     return b"".join(
         (
-            control_batch(*opening, base_offset=0, leader_epoch=0, timestamp=now_ms),
+            control_records.control_batch(*opening, base_offset=0, leader_epoch=0, timestamp=now_ms),
             build_batch(list(map(encode_record, records)), base_offset=len(opening), leader_epoch=0, timestamp=now_ms),
-            control_batch(SnapshotFooter(), base_offset=end, leader_epoch=0, timestamp=now_ms),
+            control_records.control_batch(
+                control_records.SnapshotFooter(), base_offset=end, leader_epoch=0, timestamp=now_ms
+            ),
         )
     )
 

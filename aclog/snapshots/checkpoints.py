@@ -15,6 +15,7 @@ from attrs import define, evolve, field, frozen
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.base import base_of
+from aclog.metalog import control_records
 from aclog.metalog.batches import (
     MAX_BATCH_BYTES,
     BatchHeader,
@@ -25,16 +26,6 @@ from aclog.metalog.batches import (
     read_records,
 )
 from aclog.metalog.codec import decode_values, encode_record
-from aclog.metalog.control_records import (
-    ControlRecord,
-    KRaftVersion,
-    KRaftVoters,
-    SnapshotFooter,
-    SnapshotHeader,
-    control_batch,
-    decode_control,
-    snapshot_header_records,
-)
 from aclog.metalog.errors import CheckpointError, DecodeError, NewerKafkaError
 from aclog.metalog.filelog import files
 from aclog.metalog.filelog.committed_mark import open_valid_mark_file
@@ -110,13 +101,13 @@ def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, newer: NewerK
     batches = _checked_batches(data, epoch)
     (first_at, first), (last_at, last) = batches[0], batches[-1]
     opening = _control_records(data, first_at, first)
-    if not opening or not isinstance(opening[0], SnapshotHeader):
+    if not opening or not isinstance(opening[0], control_records.SnapshotHeader):
         raise DecodeError("no SnapshotHeader: every checkpoint begins with one", position=0)
     closing = _control_records(data, last_at, last)
-    if len(closing) != 1 or not isinstance(closing[0], SnapshotFooter):
+    if len(closing) != 1 or not isinstance(closing[0], control_records.SnapshotFooter):
         raise DecodeError("no SnapshotFooter: the checkpoint is truncated", position=last_at)
-    kraft = next((r.kraft_version for r in opening if isinstance(r, KRaftVersion)), 0)
-    voters = next((r for r in opening if isinstance(r, KRaftVoters)), None)
+    kraft = next((r.kraft_version for r in opening if isinstance(r, control_records.KRaftVersion)), 0)
+    voters = next((r for r in opening if isinstance(r, control_records.KRaftVoters)), None)
     timestamp = opening[0].last_contained_log_timestamp
     # The applier expects contiguous offsets, so replay runs with the checkpoint's own offsets (from the header on);
     # afterwards the image gets the end offset that the file name states.
@@ -163,9 +154,12 @@ def _checked_batches(data: bytes, epoch: int) -> list[tuple[int, BatchHeader]]:
     return batches
 
 
-def _control_records(data: bytes, position: int, header: BatchHeader) -> list[ControlRecord]:
+def _control_records(data: bytes, position: int, header: BatchHeader) -> list[control_records.ControlRecord]:
     check_crc(data, position, header)
-    return [decode_control(record.key or b"", record.value) for record in read_records(data, position, header)]
+    return [
+        control_records.decode_control(record.key or b"", record.value)
+        for record in read_records(data, position, header)
+    ]
 
 
 # Writes checkpoints: an image as the batches of a snapshot file (RecordsSnapshotWriter, FileRawSnapshotWriter).
@@ -190,17 +184,19 @@ def checkpoint_batches(image: Image, *, max_batch_bytes: int = MAX_BATCH_BYTES) 
             "expected a KRaftVoters record before that offset; no cluster can start from a checkpoint without it"
         )
     epoch, timestamp = image.epoch, max(image.timestamp, 0)
-    header = snapshot_header_records(
+    header = control_records.snapshot_header_records(
         last_contained_log_timestamp=timestamp,
         kraft_version=provenance.kraft_version,
         voters=provenance.voters,
     )
-    yield control_batch(*header, base_offset=0, leader_epoch=epoch, timestamp=timestamp)
+    yield control_records.control_batch(*header, base_offset=0, leader_epoch=epoch, timestamp=timestamp)
     offset = len(header)
     for values in grouped(_values(image), max_batch_bytes):
         yield build_batch(values, base_offset=offset, leader_epoch=epoch, timestamp=timestamp)
         offset += len(values)
-    yield control_batch(SnapshotFooter(), base_offset=offset, leader_epoch=epoch, timestamp=timestamp)
+    yield control_records.control_batch(
+        control_records.SnapshotFooter(), base_offset=offset, leader_epoch=epoch, timestamp=timestamp
+    )
 
 
 def _values(image: Image) -> Iterator[bytes]:

@@ -14,20 +14,10 @@ from pyspark.sql.types import StructField, StructType
 from aclog.authorizer.acl import code_name
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.credentials.scram import ScramMechanism
-from aclog.metalog import records
+from aclog.metalog import control_records, records
 from aclog.metalog.batches import BatchColumns, ValueColumns, read_header, read_values, scan_values
 from aclog.metalog.codec import SCHEMAS, decode_record, read_frame
 from aclog.metalog.columns import Bools, Int64s, bytes_at, read_acls, slices_at
-from aclog.metalog.control_records import (
-    ControlRecord,
-    KRaftVersion,
-    KRaftVoters,
-    LeaderChange,
-    OpaqueControlRecord,
-    SnapshotFooter,
-    SnapshotHeader,
-    decode_control_batch,
-)
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.primitives import uuid_text
 from aclog.metalog.text_forms import may_hold_secret, type_name
@@ -357,7 +347,13 @@ _INTERPRETED = np.array(sorted(SCHEMAS), np.int64)
 _CONTROL_NAMES = MappingProxyType(
     {
         int(each.control_type): each.__name__
-        for each in (LeaderChange, SnapshotHeader, SnapshotFooter, KRaftVersion, KRaftVoters)
+        for each in (
+            control_records.LeaderChange,
+            control_records.SnapshotHeader,
+            control_records.SnapshotFooter,
+            control_records.KRaftVersion,
+            control_records.KRaftVoters,
+        )
     }
 )
 
@@ -465,12 +461,14 @@ def _controls(buffer: bytes, batches: BatchColumns) -> Iterator[tuple[int, int, 
     for number in np.flatnonzero(batches.is_control).tolist():
         position = int(batches.position[number])
         header = read_header(buffer, position)
-        for offset, record in enumerate(decode_control_batch(buffer, position, header), header.base_offset):
+        for offset, record in enumerate(
+            control_records.decode_control_batch(buffer, position, header), header.base_offset
+        ):
             yield number, offset, *_control_kind(record)
 
 
-def _control_kind(record: ControlRecord) -> tuple[int, int]:
-    if isinstance(record, OpaqueControlRecord):
+def _control_kind(record: control_records.ControlRecord) -> tuple[int, int]:
+    if isinstance(record, control_records.OpaqueControlRecord):
         return _OPAQUE_CONTROL_KIND + record.control_type, int.from_bytes(record.key[:2], signed=True)
     return CONTROL_KIND + record.control_type, record.version
 
