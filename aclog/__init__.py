@@ -41,17 +41,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aclog.analysis.comparison import Comparison
-    from aclog.authorizer.acl import (
-        AclOperation,
-        AclPermissionType,
-        FileOrigin,
-        PatternType,
-        ResourcePattern,
-        ResourceType,
-        StandardAcl,
-        StandardAclWithId,
-    )
+    from aclog.authorizer.acl import FileOrigin, ResourcePattern, StandardAcl, StandardAclWithId
     from aclog.authorizer.acl import StandardAclWithId as Rule
+    from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
     from aclog.authorizer.interface import InvalidRequestError
     from aclog.authorizer.settings import cluster, delegation_token, group, topic, transactional_id, user
     from aclog.library.authorizer import Answer, Authorizer, Grant, Grants, Rows

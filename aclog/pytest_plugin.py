@@ -115,7 +115,7 @@ class RuleTestItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the screen of `aclog test` for a failing case, and one line for what cannot be read."""
-        from aclog.analysis.rule_tests.report import failure_lines
+        from aclog.analysis.rule_tests.results import failure_lines
         from aclog.metalog.errors import MetadataError, printable
 
         if isinstance(excinfo.value, RuleTestFailedError):

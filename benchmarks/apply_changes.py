@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, object_of_rule
+from aclog.authorizer.acl import StandardAcl, object_of_rule
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.client.connection import Connection, connect
 from aclog.client.requests import create_acls, delete_acls
 from aclog.config.node_config import ClientSecurity, HostPort

@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 from attrs import define, field, frozen
 from playwright.sync_api import sync_playwright
 
-from aclog.authorizer.acl import AclOperation, PatternType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, PatternType
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
 from benchmarks.measurement import percentile

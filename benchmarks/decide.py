@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 
 from attrs import frozen
 
-from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from benchmarks import shapes

@@ -18,8 +18,9 @@ from aclog.analysis.comparison import differences
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import REQUESTED, Difference, operations_of
 from aclog.analysis.rows.folding import rows
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, StandardAcl
+from aclog.authorizer.acl import ResourcePattern, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import AclColumns

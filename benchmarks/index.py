@@ -16,8 +16,9 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern
 from aclog.authorizer.acls_image import AclsImage, Verdict
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord

@@ -18,9 +18,11 @@ from statistics import median
 
 from attrs import frozen
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.client.requests import create_acls
-from aclog.protocol.headers import METADATA, RequestHeader, encode_header, frame
+from aclog.protocol.api_keys import METADATA
+from aclog.protocol.headers import RequestHeader, encode_header, frame
 from aclog.protocol.messages import build, encode_request
 from benchmarks.crowd import _cpu_seconds
 from benchmarks.report import Row

@@ -14,15 +14,9 @@ from uuid import UUID
 
 from attrs import define, field
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.batches import build_batch

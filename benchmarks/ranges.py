@@ -14,9 +14,10 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 from attrs import evolve, frozen
 
-from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import AuditHook
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer

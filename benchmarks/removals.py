@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import RuleChange, content_of
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.client.connection import Role, connect
 from aclog.client.requests import delete_acls
 from aclog.config.node_config import HostPort

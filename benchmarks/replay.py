@@ -13,8 +13,9 @@ from pathlib import Path
 
 import psutil
 
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.batches import build_batch

@@ -15,18 +15,11 @@ from functools import cache
 
 from attrs import define, field
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import AclCreateResult
 from aclog.protocol.acls import create_acls_body
-from aclog.protocol.headers import (
-    API_VERSIONS,
-    CREATE_ACLS,
-    SASL_AUTHENTICATE,
-    SASL_HANDSHAKE,
-    RequestHeader,
-    encode_header,
-    frame,
-)
+from aclog.protocol.api_keys import API_VERSIONS, CREATE_ACLS, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from aclog.protocol.headers import RequestHeader, encode_header, frame
 from aclog.protocol.messages import build, encode_request
 
 _NAME = b"#" * 16

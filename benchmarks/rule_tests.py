@@ -20,17 +20,10 @@ from aclog.analysis.regions import REQUESTED, Request
 from aclog.analysis.rule_tests.case import Case, CaseSubject, parse_resource, with_ids
 from aclog.analysis.rule_tests.expectations import Cannot, CanOnly, Decides
 from aclog.analysis.rule_tests.recording import recorded
-from aclog.analysis.rule_tests.report import mutation_results
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    FileOrigin,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
+from aclog.analysis.rule_tests.results import mutation_results
+from aclog.authorizer.acl import FileOrigin, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.sources.rule_tests import read_test_file
 from tests.support.models.golden import NUMBERS, load

@@ -16,20 +16,14 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from aclog.authorizer.acl import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import AclCreateResult
 from aclog.client.connection import Connection, connect
 from aclog.client.requests import create_acls, describe_acls
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.protocol.acls import create_acls_body
-from aclog.protocol.headers import CREATE_ACLS
+from aclog.protocol.api_keys import CREATE_ACLS
 from aclog.protocol.messages import build, encode_request
 from aclog.protocol.session import SecurityProtocol
 from benchmarks.measurement import percentile

@@ -6,14 +6,8 @@ from uuid import UUID
 import numpy as np
 from attrs import evolve
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.codec import encode_record
 from aclog.metalog.columns import AclColumns, read_acls
 from aclog.metalog.records import AccessControlEntryRecord

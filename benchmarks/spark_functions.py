@@ -6,8 +6,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.acls_image import AclsImage, Verdict
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.pipeline.authorize import authorize, register
 from aclog.pipeline.session import open_session

@@ -16,14 +16,8 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.zookeeper.acl_store import AclStore
 from aclog.zookeeper.authorizer import AclAuthorizer

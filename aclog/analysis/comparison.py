@@ -8,23 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
+from aclog.analysis import regions
 from aclog.analysis.engine.exploration import Exploration, cell_of, changed_cells, scope_of, whole_scope
 from aclog.analysis.policy import G, Policy, deciding, merged
-from aclog.analysis.regions import (
-    Difference,
-    Direction,
-    ExistingNames,
-    JsonObject,
-    Principals,
-    Query,
-    Region,
-    Request,
-    difference_object,
-    has_legal_name,
-    operations_of,
-    witness,
-    witness_object,
-)
 from aclog.analysis.rows.folding import rows
 from aclog.analysis.rows.report import (
     TITLES,
@@ -39,15 +25,10 @@ from aclog.analysis.rows.report import (
     row_lines,
 )
 from aclog.analysis.rows.row import Row
-from aclog.authorizer.acl import ResourceType, StandardAcl, TwoOrigins
+from aclog.authorizer import settings
+from aclog.authorizer.acl import StandardAcl, TwoOrigins
 from aclog.authorizer.acls_image import AclsImage, RuleChange, changes_between
-from aclog.authorizer.settings import (
-    ALLOW_EVERYONE_CONFIG,
-    SUPER_USERS_CONFIG,
-    Generation,
-    GenerationPair,
-    controllers_decide,
-)
+from aclog.authorizer.codes import ResourceType
 from aclog.authorizer.standard import ALL_KNOWN, Premise, Premises
 from aclog.authorizer.symbols import SYMBOLS
 from aclog.metalog.errors import printable
@@ -64,10 +45,10 @@ def differences(
     old: Policy,
     new: Policy,
     *,
-    query: Query | None = None,
+    query: regions.Query | None = None,
     changed: Iterable[StandardAcl] | None = None,
     unnamed: bool = False,
-) -> Iterator[Difference]:
+) -> Iterator[regions.Difference]:
     """Yield regions that contain exactly the requests on which two policies decide differently, in a stable order.
 
     `query` restricts the result to some requests. `changed`: every ACL that only one of the policies has, if known; it
@@ -81,11 +62,11 @@ def differences(
         cells = changed_cells(old.acls.index, new.acls.index)
     else:
         cells = iter(dict.fromkeys(map(cell_of, changed)))
-    restriction = query or Query()
+    restriction = query or regions.Query()
     return Exploration.of(old, new, restriction).explore(scope_of(old, new, cells).within(restriction), unnamed=unnamed)
 
 
-def allowed(policy: Policy, query: Query, *, unnamed: bool = False) -> Iterator[Region]:
+def allowed(policy: Policy, query: regions.Query, *, unnamed: bool = False) -> Iterator[regions.Region]:
     """Yield regions that contain exactly the requests of the query that a policy allows, in a stable order.
 
     A request on which Kafka's authorizer throws counts as not allowed (see `differences`). Regions may overlap.
@@ -96,7 +77,7 @@ def allowed(policy: Policy, query: Query, *, unnamed: bool = False) -> Iterator[
     return (difference.region for difference in gained)
 
 
-def denied(policy: Policy, query: Query) -> Iterator[Region]:
+def denied(policy: Policy, query: regions.Query) -> Iterator[regions.Region]:
     """Yield regions that contain exactly the requests of the query that a policy does not allow, in a stable order.
 
     They include requests on which Kafka's authorizer throws (see `differences`). Regions may overlap.
@@ -116,12 +97,12 @@ class Flips:
     total: int
     unread: int = 0
     """The number of other accesses, which could not be read or decided and so may flip."""
-    _by_principal: Mapping[str, list[tuple[Request, int]]]
+    _by_principal: Mapping[str, list[tuple[regions.Request, int]]]
 
     @staticmethod
-    def of(counts: Mapping[Request, int], unread: int = 0) -> "Flips":
+    def of(counts: Mapping[regions.Request, int], unread: int = 0) -> "Flips":
         """Return the flips with these counts."""
-        by_principal: dict[str, list[tuple[Request, int]]] = {}
+        by_principal: dict[str, list[tuple[regions.Request, int]]] = {}
         for request, count in counts.items():
             by_principal.setdefault(request.principal, []).append((request, count))
         return Flips(total=sum(counts.values()), unread=unread, by_principal=by_principal)
@@ -130,24 +111,30 @@ class Flips:
         """Return the accesses that controllers decide."""
         counts = chain.from_iterable(self._by_principal.values())
         decided = {
-            request: count for request, count in counts if controllers_decide(request.resource_type, request.operation)
+            request: count
+            for request, count in counts
+            if settings.controllers_decide(request.resource_type, request.operation)
         }
         return Flips.of(decided, self.unread)
 
-    def among(self, requests: Region | Row) -> int:
+    def among(self, requests: regions.Region | Row) -> int:
         """Return the number of accesses in a region or in a row."""
         of_principals = self._of(requests.principals)
         return sum(count for group in of_principals for request, count in group if request in requests)
 
-    def _of(self, principals: Principals) -> Iterable[list[tuple[Request, int]]]:
+    def _of(self, principals: regions.Principals) -> Iterable[list[tuple[regions.Request, int]]]:
         if principals.complement:
             return self._by_principal.values()
         return (self._by_principal[each] for each in principals.named if each in self._by_principal)
 
 
-def decided_by_controllers(region: Region) -> Region:
+def decided_by_controllers(region: regions.Region) -> regions.Region:
     """Return the part of a region that controllers decide; it may have no operation."""
-    operations = (each for each in operations_of(region.operations) if controllers_decide(region.resource_type, each))
+    operations = (
+        each
+        for each in regions.operations_of(region.operations)
+        if settings.controllers_decide(region.resource_type, each)
+    )
     return evolve(region, operations=sum(1 << each for each in operations))
 
 
@@ -166,8 +153,8 @@ class Comparison:
     new: Policy
     changes: Sequence[RuleChange]
     """The ACLs that only one of the policies has."""
-    differences: list[Difference]
-    topics: ExistingNames | None = None
+    differences: list[regions.Difference]
+    topics: regions.ExistingNames | None = None
     """The existing topics, if known."""
     flips: Flips | None = None
     """The accesses that flip, if accesses were given."""
@@ -177,10 +164,13 @@ class Comparison:
     """The unknown premises that could refute "no difference"; empty if there are differences."""
 
     @property
-    def kafka(self) -> GenerationPair | None:
+    def kafka(self) -> settings.GenerationPair | None:
         """The generations of Kafka that decide on the two policies; None if they are the same."""
-        old, new = (Generation.V4_4 if each.settings.cidr else Generation.V4_3 for each in (self.old, self.new))
-        return None if old is new else GenerationPair(old=old, new=new)
+        old, new = (
+            settings.Generation.V4_4 if each.settings.cidr else settings.Generation.V4_3
+            for each in (self.old, self.new)
+        )
+        return None if old is new else settings.GenerationPair(old=old, new=new)
 
     def __bool__(self) -> bool:
         """Return whether any request is decided differently, so that `if old.diff(new)` works."""
@@ -188,7 +178,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         counts = Counter(difference.direction for difference in self.differences)
-        return f"Comparison(gained={counts[Direction.GAINED]}, lost={counts[Direction.LOST]})"
+        return f"Comparison(gained={counts[regions.Direction.GAINED]}, lost={counts[regions.Direction.LOST]})"
 
     def __str__(self) -> str:
         return "\n".join(map(printable, self.text_lines()))
@@ -220,8 +210,8 @@ class Comparison:
         new: Policy,
         *,
         changes: Sequence[RuleChange] | None = None,
-        direction: Direction | None = None,
-        topics: ExistingNames | None = None,
+        direction: regions.Direction | None = None,
+        topics: regions.ExistingNames | None = None,
         flips: Flips | None = None,
         origins: TwoOrigins | None = None,
     ) -> "Comparison":
@@ -245,14 +235,14 @@ class Comparison:
         flips = None if self.flips is None else self.flips.by_controllers()
         return evolve(self, differences=[each for each in parts if each.region.operations], flips=flips)
 
-    def json_lines(self) -> Iterator[JsonObject]:
+    def json_lines(self) -> Iterator[regions.JsonObject]:
         """Yield a JSON object per region (docs/commands), with counts of existing topics and of accesses if known."""
         for difference in self.differences:
             region = difference.region
-            example = witness(region)
+            example = regions.witness(region)
             before, after = deciding(self.old, example), deciding(self.new, example)
-            line = difference_object(difference, old=before, new=after, origins=self.origins)
-            line |= witness_object(example, legal=has_legal_name(region))
+            line = regions.difference_object(difference, old=before, new=after, origins=self.origins)
+            line |= regions.witness_object(example, legal=regions.has_legal_name(region))
             if self.topics is not None and region.resource_type == ResourceType.TOPIC:
                 line["topics"] = len(self.topics.among(region.names))
             if self.flips is not None:
@@ -279,7 +269,8 @@ class Comparison:
         if not report_rows:
             yield self.premises.decided(_NO_DIFFERENCE)
         elif len(report_rows) > 1:
-            yield f"{len(report_rows):,} rows: {counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
+            gained, lost = counts[regions.Direction.GAINED], counts[regions.Direction.LOST]
+            yield f"{len(report_rows):,} rows: {gained:,} gained, {lost:,} lost"
         if self.flips is not None:
             more = (
                 f", and {self.flips.unread:,} that could not be read or decided may flip" if self.flips.unread else ""
@@ -306,7 +297,7 @@ class Comparison:
         return None if self.flips is None else self.flips.among(row)
 
 
-Compared: TypeAlias = Mapping[Generation | GenerationPair | None, Comparison]
+Compared: TypeAlias = Mapping[settings.Generation | settings.GenerationPair | None, Comparison]
 """By the generation of Kafka that decides on both policies, or by a pair if it is not the same; one under None, if
 it is known which decide."""
 
@@ -343,26 +334,30 @@ class SidePremises:
         by_name = {each.name: each for each in (*self.new.unknown, *self.old.unknown)}
         return Premises(tuple(by_name.values()))
 
-    def turning(self, direction: Direction | None, differs_when_open: Callable[[], bool]) -> Premises:
+    def turning(self, direction: regions.Direction | None, differs_when_open: Callable[[], bool]) -> Premises:
         """Return the premises that could refute "no difference" in this direction, or in either one.
 
         `differs_when_open`: whether there is a difference if resources without ACLs are open to everyone on both sides.
         """
         return Premises(tuple(each for each in self.unknown.unknown if self._turns(each, direction, differs_when_open)))
 
-    def _turns(self, premise: Premise, direction: Direction | None, differs_when_open: Callable[[], bool]) -> bool:
+    def _turns(
+        self, premise: Premise, direction: regions.Direction | None, differs_when_open: Callable[[], bool]
+    ) -> bool:
         if premise.denies:
             return True
         in_old, in_new = premise.name in self.old.names, premise.name in self.new.names
         if in_old and in_new and self.same_settings:
-            if premise.name == ALLOW_EVERYONE_CONFIG:
+            if premise.name == settings.ALLOW_EVERYONE_CONFIG:
                 return differs_when_open()
-            return premise.name != SUPER_USERS_CONFIG
+            return premise.name != settings.SUPER_USERS_CONFIG
         # It can only allow more, on its side.
-        return not (direction is Direction.GAINED and not in_new) and not (direction is Direction.LOST and not in_old)
+        return not (direction is regions.Direction.GAINED and not in_new) and not (
+            direction is regions.Direction.LOST and not in_old
+        )
 
 
-def turning(premises: SidePremises, comparison: Comparison, direction: Direction | None = None) -> Premises:
+def turning(premises: SidePremises, comparison: Comparison, direction: regions.Direction | None = None) -> Premises:
     """Return the premises that could refute that `comparison` has no difference in this direction, or in either one."""
 
     def differs_when_open() -> bool:

@@ -6,7 +6,8 @@ from enum import StrEnum
 from attrs import frozen
 
 from aclog.analysis.regions import Principals, Query, operations_of
-from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 
 _READ, _WRITE, _CREATE, _DELETE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE, AclOperation.DELETE

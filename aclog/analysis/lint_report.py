@@ -18,14 +18,12 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.regions import JsonObject
 from aclog.analysis.rows.report import SARIF_SCHEMA, markdown_text
 from aclog.authorizer.acl import (
-    AclOperation,
     ChangePlace,
     FileOrigin,
     LogOrigin,
     ModuleCall,
     Origin,
     Origins,
-    ResourceType,
     StandardAcl,
     acl_command,
     acl_text,
@@ -35,6 +33,7 @@ from aclog.authorizer.acl import (
     origin_text,
 )
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.index.layout import rule_mask
 from aclog.authorizer.spellings import is_unexpanded
 from aclog.authorizer.symbols import is_symbol

@@ -13,21 +13,17 @@ from attrs import define, evolve, field, frozen
 
 from aclog.analysis.regions import Literal, NamePart, Request, Root
 from aclog.authorizer.acl import (
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
     AclBindingFilter,
-    AclPermissionType,
     Origin,
     Origins,
-    PatternType,
     ResourcePattern,
-    ResourceType,
     StandardAcl,
     StandardAclWithId,
     code_name,
     is_cidr,
 )
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index.acl_index import AclIndex, Resource, TouchedNames, touched_names
 from aclog.authorizer.index.base import LONGEST_REMEMBERED, Base, pairs_of, row_columns
 from aclog.authorizer.index.layout import ALL_OPERATIONS, Generations, Int32s, resource_name, split_pair

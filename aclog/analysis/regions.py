@@ -14,14 +14,9 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeGuard
 from attrs import evolve, frozen
 
 from aclog.authorizer.acl import (
-    CLUSTER_NAME,
     NO_ORIGINS,
-    WILDCARD,
-    AclOperation,
     Origins,
-    PatternType,
     ResourcePattern,
-    ResourceType,
     StandardAcl,
     TwoOrigins,
     code_name,
@@ -31,6 +26,7 @@ from aclog.authorizer.acl import (
     parse_cidr,
     place_object,
 )
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import printable, without_marks
 
 # A set of client addresses: some addresses and ranges, or all except some.

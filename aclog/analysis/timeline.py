@@ -30,20 +30,9 @@ from aclog.analysis.regions import (
     witness,
 )
 from aclog.analysis.who_can import holders, is_about, names_that_exist, rule_order, rules_on
-from aclog.authorizer.acl import (
-    WILDCARD_PRINCIPAL,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    code_name,
-    is_cidr,
-)
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.audit import Decision
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId, code_name, is_cidr
+from aclog.authorizer.acls_image import AclsImage, Decision
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explain_set
 from aclog.authorizer.index.layout import known_type
 from aclog.authorizer.interface import Action, RequestContext

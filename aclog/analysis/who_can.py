@@ -45,16 +45,10 @@ from aclog.analysis.regions import (
 )
 from aclog.analysis.rows.row import Clause, what_text
 from aclog.authorizer.acl import (
-    CLUSTER_NAME,
     NO_ORIGINS,
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
     AclBindingFilter,
-    AclPermissionType,
     Origins,
-    PatternType,
     ResourcePattern,
-    ResourceType,
     StandardAcl,
     StandardAclWithId,
     address_number,
@@ -62,7 +56,15 @@ from aclog.authorizer.acl import (
     is_cidr,
     resource_of,
 )
-from aclog.authorizer.audit import Basis
+from aclog.authorizer.acls_image import Basis
+from aclog.authorizer.codes import (
+    CLUSTER_NAME,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
 from aclog.authorizer.explain import located_text
 from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
 from aclog.authorizer.index.queries import rules_of

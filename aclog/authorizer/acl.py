@@ -3,6 +3,7 @@
 Also their forms as records, JSON objects and command lines.
 """
 
+# mypy: implicit-reexport
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -17,8 +18,18 @@ from uuid import UUID
 
 from attrs import field, frozen
 
-from aclog.authorizer.symbols import is_symbol, is_symbolic, symbol_of_json, symbolic_fields
-from aclog.metalog.errors import ConfigError, printable, without_marks
+from aclog.authorizer.codes import (
+    CLUSTER_NAME,
+    SUPPORTED_OPERATIONS,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,  # noqa: F401  # for importers of this module that have not moved to codes yet
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
+from aclog.authorizer.symbols import is_symbol, symbol_of_json, symbolic_fields
+from aclog.metalog.errors import SYMBOL_START, ConfigError, printable, without_marks
 from aclog.metalog.json_object import json_string, text_field
 from aclog.metalog.primitives import parse_uuid, uuid_text
 from aclog.metalog.records import AccessControlEntryRecord
@@ -27,69 +38,6 @@ from aclog.metalog.records import AccessControlEntryRecord
 
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
-
-
-class NamedCode(IntEnum):
-    """A code of Kafka's that prints as its name, not as a number."""
-
-    def __str__(self) -> str:
-        return self.name
-
-    def __format__(self, format_spec: str) -> str:
-        return format(self.name, format_spec)
-
-
-class ResourceType(NamedCode):
-    """The type of a resource (ResourceType; USER since KIP-373)."""
-
-    UNKNOWN = 0
-    ANY = 1
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-class PatternType(NamedCode):
-    """How a resource name is compared (KIP-290); ANY and MATCH belong in filters only."""
-
-    UNKNOWN = 0
-    ANY = 1
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
-
-
-class AclOperation(NamedCode):
-    """An operation on a resource."""
-
-    UNKNOWN = 0
-    ANY = 1
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-    TWO_PHASE_COMMIT = 15
-
-
-class AclPermissionType(NamedCode):
-    """Whether an ACL allows or denies."""
-
-    UNKNOWN = 0
-    ANY = 1
-    DENY = 2
-    ALLOW = 3
 
 
 @lru_cache(1024)
@@ -149,19 +97,6 @@ def _suggestion(values: list[_Enum], text: str) -> str:
     folded = folded_name(text[:40]) if text.isascii() else text[:40].upper()
     close = get_close_matches(folded, {folded_name(each.name): each for each in values}, n=1)
     return "".join(f": did you mean {each.name}?" for each in values if folded_name(each.name) in close)
-
-
-WILDCARD = "*"
-"""As a resource name, a host, or the name in `User:*`: any (ResourcePattern.WILDCARD_RESOURCE)."""
-
-WILDCARD_PRINCIPAL = "User:*"
-"""As the principal of an ACL, matches every principal of every type (StandardAuthorizerData.WILDCARD_PRINCIPAL)."""
-
-ANONYMOUS_PRINCIPAL = "User:ANONYMOUS"
-"""Of a client that did not authenticate (KafkaPrincipal.ANONYMOUS)."""
-
-CLUSTER_NAME = "kafka-cluster"
-"""The only name a CLUSTER resource may have (Resource.CLUSTER_NAME)."""
 
 
 @frozen(kw_only=True, repr=False)
@@ -311,6 +246,11 @@ class AclBindingFilter:
             operation=acl.operation,
             permission_type=acl.permission_type,
         )
+
+
+def is_symbolic(acl: StandardAcl) -> bool:
+    """Return whether a field of a rule is a symbol."""
+    return SYMBOL_START in acl.principal or SYMBOL_START in acl.resource_name or SYMBOL_START in acl.host
 
 
 def deciding_filter(resource_type: int, name: str | None, pattern_type: int) -> AclBindingFilter:
@@ -543,43 +483,6 @@ def record_of(acl: StandardAcl, id: UUID) -> AccessControlEntryRecord:  # noqa: 
         operation=acl.operation,
         permission_type=acl.permission_type,
     )
-
-
-# The operations that each resource type supports.
-
-
-SUPPORTED_OPERATIONS: Mapping[ResourceType, tuple[AclOperation, ...]] = {
-    ResourceType.TOPIC: (
-        AclOperation.READ,
-        AclOperation.WRITE,
-        AclOperation.CREATE,
-        AclOperation.DELETE,
-        AclOperation.ALTER,
-        AclOperation.DESCRIBE,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-    ),
-    ResourceType.GROUP: (
-        AclOperation.READ,
-        AclOperation.DELETE,
-        AclOperation.DESCRIBE,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-    ),
-    ResourceType.CLUSTER: (
-        AclOperation.CREATE,
-        AclOperation.ALTER,
-        AclOperation.DESCRIBE,
-        AclOperation.CLUSTER_ACTION,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-        AclOperation.IDEMPOTENT_WRITE,
-    ),
-    ResourceType.TRANSACTIONAL_ID: (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.TWO_PHASE_COMMIT),
-    ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
-    ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
-}
-"""Each type also supports ALL (AclEntry.supportedOperations of Kafka 4.3.1)."""
 
 
 # Command lines that add or remove one ACL: kafka-acls.sh for a cluster, `aclog acls` for a log.

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import IntEnum, StrEnum
-from functools import cache
+from enum import Enum, IntEnum, StrEnum
+from functools import cache, cached_property
 from hashlib import blake2b
 from typing import Self
 from uuid import UUID
@@ -14,43 +14,29 @@ from attrs import define, field, frozen
 from aclog.authorizer.acl import (
     CODES,
     AclBindingFilter,
-    AclOperation,
     FileOrigin,
     Origin,
     Origins,
     ResourcePattern,
-    ResourceType,
     StandardAcl,
     StandardAclWithId,
     acl_of,
     acl_text,
     code_name,
     is_cidr,
+    is_symbolic,
     record_of,
     rule_of_object,
 )
-from aclog.authorizer.index import queries, subjects
+from aclog.authorizer.codes import AclOperation, ResourceType
+from aclog.authorizer.index import layout, queries, subjects
 from aclog.authorizer.index.acl_index import AclIndex, Change, apply_changes, key_of, merged_rows
 from aclog.authorizer.index.base import Subject, base_of, build, rows_of_acls, rows_of_columns
-from aclog.authorizer.index.layout import (
-    ALLOWED,
-    ASK_PYTHON,
-    DENIED,
-    DOCUMENTED,
-    IN_RANGES,
-    NO_RULE,
-    RULE_OF_PYTHON,
-    Pause,
-    known_operation,
-    known_type,
-    no_pause,
-)
 from aclog.authorizer.index.odd_rules import odd_rules
 from aclog.authorizer.index.queries import encoded_records
 from aclog.authorizer.index.rule_columns import RuleColumns, rule_columns
-from aclog.authorizer.interface import InvalidRequestError
+from aclog.authorizer.interface import AuthorizationResult, InvalidRequestError
 from aclog.authorizer.settings import is_set
-from aclog.authorizer.symbols import is_symbolic
 from aclog.metalog.batches import crc32c
 from aclog.metalog.codec import ACL_CONTENT, decode_record, encode_acl, encode_record
 from aclog.metalog.columns import AclColumns, read_acls
@@ -74,6 +60,42 @@ class Verdict(IntEnum):
     DENY = 3
 
 
+# A decision with its reason, for explanations and the audit log; plain authorize() does not need one.
+
+
+class Basis(Enum):
+    """What a decision is based on; the values are Kafka's texts (MatchingRule)."""
+
+    SUPER_USER = "SuperUser"
+    DEFAULT_ALLOW = "DefaultAllow"
+    DEFAULT_DENY = "DefaultDeny"
+    MATCHING_ACL = "MatchingAcl"
+
+
+@frozen(kw_only=True)
+class Decision:
+    """The result for one action and its reason; `rule` is set for MATCHING_ACL only."""
+
+    result: AuthorizationResult
+    basis: Basis
+    rule: StandardAclWithId | None = None
+
+    def __bool__(self) -> bool:
+        """Return whether the action is allowed."""
+        return self.result is AuthorizationResult.ALLOWED
+
+    @cached_property
+    def text(self) -> str:
+        """The reason as in Kafka's audit line."""
+        return self.basis.value if self.rule is None else f"{self.basis.value}(acl={self.rule.acl})"
+
+
+SUPER_USER = Decision(result=AuthorizationResult.ALLOWED, basis=Basis.SUPER_USER)
+DEFAULT_ALLOW = Decision(result=AuthorizationResult.ALLOWED, basis=Basis.DEFAULT_ALLOW)
+DEFAULT_DENY = Decision(result=AuthorizationResult.DENIED, basis=Basis.DEFAULT_DENY)
+"""The decisions that no ACL determines."""
+
+
 def check_by_resource_type(operation: int, resource_type: int) -> None:
     """Check the arguments of authorizeByResourceType.
 
@@ -81,7 +103,7 @@ def check_by_resource_type(operation: int, resource_type: int) -> None:
         InvalidRequestError: the operation or the resource type is ANY or UNKNOWN.
 
     """
-    if known_operation(operation) <= AclOperation.ANY or known_type(resource_type) <= ResourceType.ANY:
+    if layout.known_operation(operation) <= AclOperation.ANY or layout.known_type(resource_type) <= ResourceType.ANY:
         raise InvalidRequestError(
             f"operation {code_name(AclOperation, operation)} on resource type "
             f"{code_name(ResourceType, resource_type)}: ANY and UNKNOWN cannot be authorized"
@@ -110,7 +132,7 @@ class AclsImage:
 
     def __attrs_post_init__(self) -> None:
         self.in_ranges = self.cidr and self.index.has_slashes
-        self.semantics = DOCUMENTED * self.documented | IN_RANGES * self.in_ranges
+        self.semantics = layout.DOCUMENTED * self.documented | layout.IN_RANGES * self.in_ranges
 
     def __repr__(self) -> str:
         return f"AclsImage(acls={len(self)})"
@@ -202,10 +224,10 @@ class AclsImage:
         mask = self.mask(principal, host, resource_type, name)
         if self.index.has_colonless:
             self.check_principals(principal, host, operation, resource_type, name)
-        bits = mask >> known_operation(operation)
-        if bits & DENIED:
+        bits = mask >> layout.known_operation(operation)
+        if bits & layout.DENIED:
             return Verdict.DENY
-        if bits & ALLOWED:
+        if bits & layout.ALLOWED:
             return Verdict.ALLOW
         return Verdict.NO_MATCH if mask or self.has_candidate(resource_type, name) else Verdict.NO_CANDIDATE
 
@@ -217,8 +239,8 @@ class AclsImage:
 
         """
         core = self.index.core
-        mask = ASK_PYTHON if core is None else core.mask(principal, host, resource_type, name, self.semantics)
-        return self.computed_mask(principal, host, resource_type, name) if mask == ASK_PYTHON else mask
+        mask = layout.ASK_PYTHON if core is None else core.mask(principal, host, resource_type, name, self.semantics)
+        return self.computed_mask(principal, host, resource_type, name) if mask == layout.ASK_PYTHON else mask
 
     def computed_mask(self, principal: str, host: str, resource_type: int, name: str) -> int:
         """Return the same without the native core. Raises as `mask`."""
@@ -239,8 +261,8 @@ class AclsImage:
         subjects.check_principals(
             self.index,
             self.subject(principal, host),
-            known_operation(operation),
-            resource_type=known_type(resource_type),
+            layout.known_operation(operation),
+            resource_type=layout.known_type(resource_type),
             name=name,
             documented=self.documented,
         )
@@ -252,7 +274,7 @@ class AclsImage:
             candidate = core.has_candidate(resource_type, name, self.semantics)
             if candidate >= 0:
                 return bool(candidate)
-        levels = self.index.levels(known_type(resource_type), name, documented=self.documented)
+        levels = self.index.levels(layout.known_type(resource_type), name, documented=self.documented)
         return bool(levels.named or levels.wildcard or levels.empty)
 
     def covers(self, pattern: ResourcePattern) -> bool:
@@ -268,21 +290,21 @@ class AclsImage:
         """Return the ACL that Kafka names as the reason; None if no ACL matches. Raises as `verdict`."""
         core = self.index.core
         if core is not None:
-            row = core.rule(principal, host, known_operation(operation), resource_type, name, self.semantics)
-            if row != RULE_OF_PYTHON:
-                return None if row == NO_RULE else self.index.base.rule(row)
+            row = core.rule(principal, host, layout.known_operation(operation), resource_type, name, self.semantics)
+            if row != layout.RULE_OF_PYTHON:
+                return None if row == layout.NO_RULE else self.index.base.rule(row)
         return queries.determining(
             self.index,
             self.subject(principal, host),
-            known_operation(operation),
-            resource_type=known_type(resource_type),
+            layout.known_operation(operation),
+            resource_type=layout.known_type(resource_type),
             name=name,
             documented=self.documented,
         )
 
     def candidates(self, resource_type: int, name: str) -> Iterator[StandardAclWithId]:
         """Yield every ACL that covers a name, for any principal, in the order in which Kafka visits them."""
-        return queries.candidates(self.index, known_type(resource_type), name, documented=self.documented)
+        return queries.candidates(self.index, layout.known_type(resource_type), name, documented=self.documented)
 
     def get(self, id: UUID) -> StandardAcl | None:  # noqa: A002
         """Return the ACL with this id, or None."""
@@ -356,7 +378,7 @@ class AclsImage:
             self.index, self.subject(principal, host), operation, resource_type, cidr=self.cidr
         )
 
-    def merged(self, pause: Pause = no_pause) -> Self:
+    def merged(self, pause: layout.Pause = layout.no_pause) -> Self:
         """Return the same ACLs with all changes merged into a new base; meant for a background thread.
 
         `pause` is called about every millisecond, so that other threads can take the GIL.

@@ -3,53 +3,23 @@
 Kafka's line for a decision, its level, the hooks that receive decisions, and a parser of such lines.
 """
 
+# mypy: implicit-reexport
 import re
 from collections.abc import Callable, Sequence
-from enum import Enum, IntEnum, StrEnum
-from functools import cache, cached_property
+from enum import IntEnum, StrEnum
+from functools import cache
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from attrs import frozen
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAclWithId, code_name
-from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.acl import StandardAclWithId, code_name
+from aclog.authorizer.acls_image import (
+    AclsImage,
+    Basis,  # noqa: F401  # for importers of this module that have not moved to acls_image yet
+    Decision,
+)
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
-
-# A decision with its reason, for explanations and the audit log; plain authorize() does not need one.
-
-
-class Basis(Enum):
-    """What a decision is based on; the values are Kafka's texts (MatchingRule)."""
-
-    SUPER_USER = "SuperUser"
-    DEFAULT_ALLOW = "DefaultAllow"
-    DEFAULT_DENY = "DefaultDeny"
-    MATCHING_ACL = "MatchingAcl"
-
-
-@frozen(kw_only=True)
-class Decision:
-    """The result for one action and its reason; `rule` is set for MATCHING_ACL only."""
-
-    result: AuthorizationResult
-    basis: Basis
-    rule: StandardAclWithId | None = None
-
-    def __bool__(self) -> bool:
-        """Return whether the action is allowed."""
-        return self.result is AuthorizationResult.ALLOWED
-
-    @cached_property
-    def text(self) -> str:
-        """The reason as in Kafka's audit line."""
-        return self.basis.value if self.rule is None else f"{self.basis.value}(acl={self.rule.acl})"
-
-
-SUPER_USER = Decision(result=AuthorizationResult.ALLOWED, basis=Basis.SUPER_USER)
-DEFAULT_ALLOW = Decision(result=AuthorizationResult.ALLOWED, basis=Basis.DEFAULT_ALLOW)
-DEFAULT_DENY = Decision(result=AuthorizationResult.DENIED, basis=Basis.DEFAULT_DENY)
-"""The decisions that no ACL determines."""
-
 
 # Audit hooks: receivers of an authorizer's decisions, and the outcomes that a hook selects.
 

@@ -8,20 +8,9 @@ from uuid import UUID
 
 from attrs import frozen
 
-from aclog.authorizer.acl import (
-    CLUSTER_NAME,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    address_number,
-    code_name,
-    parse_cidr,
-    record_of,
-)
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl, address_number, code_name, parse_cidr, record_of
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import CLUSTER_NAME, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult, AclRequestError
 from aclog.authorizer.settings import RANGES_LEVEL, Generation, no_colon
 from aclog.authorizer.symbols import symbol_refusal

@@ -12,16 +12,10 @@ from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import (
     NO_ORIGINS,
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
     AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
     ChangePlace,
     Origins,
-    PatternType,
     ResourcePattern,
-    ResourceType,
     StandardAcl,
     StandardAclWithId,
     acl_command,
@@ -36,8 +30,16 @@ from aclog.authorizer.acl import (
     place_object,
     places_text,
 )
-from aclog.authorizer.acls_image import AclsImage, Verdict
-from aclog.authorizer.audit import Basis, Decision, Row
+from aclog.authorizer.acls_image import AclsImage, Basis, Decision, Verdict
+from aclog.authorizer.audit import Row
+from aclog.authorizer.codes import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
 from aclog.authorizer.index.layout import ALLOWED, DENIED, known_operation, known_type, rule_mask, utf16
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import is_set, pattern_text

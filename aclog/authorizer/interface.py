@@ -9,18 +9,8 @@ from typing import ClassVar, Protocol
 
 from attrs import field, frozen
 
-from aclog.authorizer.acl import (
-    CLUSTER_NAME,
-    AclBindingFilter,
-    AclOperation,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    code_name,
-    code_repr,
-)
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, StandardAclWithId, code_name, code_repr
+from aclog.authorizer.codes import CLUSTER_NAME, AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import MetadataError, printable
 
 # The pluggable Authorizer interface (KIP-11, KIP-504; org.apache.kafka.server.authorizer).

@@ -11,16 +11,9 @@ from typing import Self
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.acl import (
-    CLUSTER_NAME,
-    WILDCARD,
-    AclOperation,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    code_name,
-)
+from aclog.authorizer.acl import ResourcePattern, code_name
 from aclog.authorizer.acl import parse_name as parse_enum_name
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.metalog.errors import ConfigError
 

@@ -3,7 +3,8 @@
 import re
 from fnmatch import translate
 
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL, listed_principals
+from aclog.authorizer.acl import listed_principals
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL
 
 ANY_ADDRESSES = ("0.0.0.0", "0:0:0:0:0:0:0:0", "::")  # noqa: S104  # hosts of rules, not to listen on
 """All addresses, where a server listens: no client connects from one."""

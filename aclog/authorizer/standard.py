@@ -18,37 +18,36 @@ from attrs import Factory, define, field, frozen
 from attrs.converters import optional
 from attrs.validators import min_len
 
-from aclog.authorizer.acl import (
-    AclBindingFilter,
-    AclOperation,
-    PatternType,
-    ResourcePattern,
-    StandardAcl,
-    StandardAclWithId,
-    shell_word,
+from aclog.authorizer import settings
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, StandardAclWithId, shell_word
+from aclog.authorizer.acls_image import (
+    DEFAULT_ALLOW,
+    DEFAULT_DENY,
+    PROBE,
+    SUPER_USER,
+    AclsImage,
+    Basis,
+    Decision,
+    Verdict,
+    check_by_resource_type,
 )
-from aclog.authorizer.acls_image import PROBE, AclsImage, Verdict, check_by_resource_type
 from aclog.authorizer.audit import (
     ALLOWED_LOGGED,
     ALLOWED_UNLOGGED,
     ANY_ALLOWED,
-    DEFAULT_ALLOW,
-    DEFAULT_DENY,
     DENIED_LOGGED,
     DENIED_UNLOGGED,
     EITHER_LOGGED,
     EVERY_OUTCOME,
-    SUPER_USER,
     AccessObserver,
     AccessTally,
     AuditHook,
-    Basis,
-    Decision,
     Row,
     SelectiveHook,
     outcome_of,
     selective,
 )
+from aclog.authorizer.codes import AclOperation, PatternType
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.base import LONGEST_REMEMBERED
 from aclog.authorizer.index.layout import ALL_OPERATIONS, ALLOWED, DENIED, Core, Generations
@@ -64,14 +63,6 @@ from aclog.authorizer.interface import (
     InvalidRequestError,
     RequestContext,
     UndecidedSession,
-)
-from aclog.authorizer.settings import (
-    ALLOW_EVERYONE_CONFIG,
-    CIDR_CONFIG,
-    SUPER_USERS_CONFIG,
-    parse_allow_everyone,
-    parse_cidr_enabled,
-    parse_super_users,
 )
 from aclog.metalog.errors import ConfigError
 
@@ -496,9 +487,13 @@ class StandardAuthorizer(Authorizer):
             ConfigError: a super user has no colon, or `aclog.cidr.enabled` is neither true nor false.
 
         """
-        super_users = parse_super_users(properties.get(SUPER_USERS_CONFIG))
-        allow_everyone = parse_allow_everyone(properties.get(ALLOW_EVERYONE_CONFIG))
-        cidr = parse_cidr_enabled(properties[CIDR_CONFIG]) if CIDR_CONFIG in properties else self.cidr
+        super_users = settings.parse_super_users(properties.get(settings.SUPER_USERS_CONFIG))
+        allow_everyone = settings.parse_allow_everyone(properties.get(settings.ALLOW_EVERYONE_CONFIG))
+        cidr = (
+            settings.parse_cidr_enabled(properties[settings.CIDR_CONFIG])
+            if settings.CIDR_CONFIG in properties
+            else self.cidr
+        )
         with self._swapping:
             self._super_users, self._allow_everyone, self.cidr = super_users, allow_everyone, cidr
             self._view = self._next_view(self._view.image)
@@ -683,7 +678,9 @@ def build_authorizer(
 
     """
     authorizer = StandardAuthorizer(documented=documented, cidr=cidr, cache=cache)
-    authorizer.configure({SUPER_USERS_CONFIG: super_users, ALLOW_EVERYONE_CONFIG: str(allow_everyone).lower()})
+    authorizer.configure(
+        {settings.SUPER_USERS_CONFIG: super_users, settings.ALLOW_EVERYONE_CONFIG: str(allow_everyone).lower()}
+    )
     authorizer.load(acls)
     authorizer.complete_initial_load()
     return authorizer
@@ -825,7 +822,7 @@ class Premises:
     def bearing_on(self, *, allowed: bool, has_candidate: bool) -> Self:
         """Return those that could change one decision; `has_candidate`: whether an ACL covers its resource."""
         turning = self.turning(allowed=allowed)
-        return turning.without({ALLOW_EVERYONE_CONFIG}) if has_candidate else turning
+        return turning.without({settings.ALLOW_EVERYONE_CONFIG}) if has_candidate else turning
 
     def decided(self, decision: str) -> str:
         """Return a decision with its conditions: `DENIED unless ...`; `self`: the premises that affect it."""
@@ -854,7 +851,7 @@ ALL_KNOWN = Premises()
 # The authorizer settings that the nodes of a running cluster return, and the premises that stay unknown.
 
 
-SETTLED = frozenset({SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG})
+SETTLED = frozenset({settings.SUPER_USERS_CONFIG, settings.ALLOW_EVERYONE_CONFIG})
 """The properties whose values flags can provide."""
 READ_CONFIGS = (*sorted(SETTLED), AUTHORIZER_CLASS_NAME_CONFIG)
 """The properties that affect decisions, besides ACLs."""
@@ -868,29 +865,29 @@ _SETTLED_BY_FILE = "--acls FILE, which decides as Kafka's StandardAuthorizer wit
 _LISTED = 5
 """How many nodes a premise names."""
 _FLAGS = {
-    SUPER_USERS_CONFIG: "--super-users USERS",
-    ALLOW_EVERYONE_CONFIG: "--allow-everyone-if-no-acl-found or --no-allow-everyone-if-no-acl-found",
+    settings.SUPER_USERS_CONFIG: "--super-users USERS",
+    settings.ALLOW_EVERYONE_CONFIG: "--allow-everyone-if-no-acl-found or --no-allow-everyone-if-no-acl-found",
 }
 _UNLESS = {
-    SUPER_USERS_CONFIG: "the principal is a super user",
-    ALLOW_EVERYONE_CONFIG: "a resource without ACLs is open to everyone",
+    settings.SUPER_USERS_CONFIG: "the principal is a super user",
+    settings.ALLOW_EVERYONE_CONFIG: "a resource without ACLs is open to everyone",
 }
 
 
 def _is_no_super_user(value: str) -> bool:
     try:
-        return not parse_super_users(value)
+        return not settings.parse_super_users(value)
     except ConfigError:  # a value with another meaning to another authorizer
         return False
 
 
 def _is_closed(value: str) -> bool:
-    return not parse_allow_everyone(value)
+    return not settings.parse_allow_everyone(value)
 
 
 _DEFAULTS: Mapping[str, Callable[[str], bool]] = {
-    SUPER_USERS_CONFIG: _is_no_super_user,
-    ALLOW_EVERYONE_CONFIG: _is_closed,
+    settings.SUPER_USERS_CONFIG: _is_no_super_user,
+    settings.ALLOW_EVERYONE_CONFIG: _is_closed,
 }
 """Whether a value is equivalent to an unset property."""
 
@@ -997,7 +994,7 @@ def _strangers(nodes: tuple[NodeSettings, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _flag(name: str, value: str) -> str:
-    if name == SUPER_USERS_CONFIG:
+    if name == settings.SUPER_USERS_CONFIG:
         return f"--super-users {shell_word(value) or 'USERS'}"
     return "--allow-everyone-if-no-acl-found"
 

@@ -83,11 +83,6 @@ def symbolic_fields(acl: NamedRule) -> list[str]:
     return [name for name, attribute in _FIELDS.items() if SYMBOL_START in getattr(acl, attribute)]
 
 
-def is_symbolic(acl: NamedRule) -> bool:
-    """Return whether a field of a rule is a symbol."""
-    return SYMBOL_START in acl.principal or SYMBOL_START in acl.resource_name or SYMBOL_START in acl.host
-
-
 def symbols_of(acl: NamedRule) -> list[str]:
     """Return the symbols of a rule as text: `User:${confluent_service_account.app.id}`."""
     return [without_marks(getattr(acl, _FIELDS[name])) for name in symbolic_fields(acl)]

@@ -10,23 +10,13 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import (
-    SUPPORTED_OPERATIONS,
-    AclBindingFilter,
-    AclOperation,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    acl_text,
-    code_name,
-    resource_of,
-)
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, acl_text, code_name, resource_of
+from aclog.authorizer.codes import SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourceType
 from aclog.authorizer.control import create_acls, delete_acls
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.authorizer.settings import RANGES_LEVEL
-from aclog.cli.flags.commands import Entry, RuleFlags, entry_of, parse_principal, resource_filter
-from aclog.cli.flags.question import CLUSTER, ResourceFlags
+from aclog.cli.flags.commands import Entry, RuleFlags, entry_of, resource_filter
+from aclog.cli.flags.question import CLUSTER, ResourceFlags, parse_principal
 from aclog.cli.flags.target import TargetFlags
 from aclog.cli.images import matches_ranges, warn_of_unmatched
 from aclog.client import requests

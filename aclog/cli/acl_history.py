@@ -7,10 +7,10 @@ from typing import Any
 
 from attrs import frozen
 
-from aclog.authorizer.acl import WILDCARD, PatternType
+from aclog.authorizer.codes import WILDCARD, PatternType
 from aclog.authorizer.settings import name_text
-from aclog.cli.flags.commands import parse_principal
 from aclog.cli.flags.common import Output
+from aclog.cli.flags.question import parse_principal
 from aclog.cli.images import RULE_COLUMNS
 from aclog.metalog.committed_log import LogReader
 from aclog.planning.plan import ApplyNote

@@ -10,10 +10,8 @@ from attrs import asdict, evolve, field, frozen
 from aclog.authorizer.acl import (
     NO_ORIGINS,
     AclBindingFilter,
-    AclOperation,
     Origins,
     ResourcePattern,
-    ResourceType,
     StandardAclWithId,
     code_name,
     origin_text,
@@ -24,11 +22,12 @@ from aclog.authorizer.acl import (
     rule_json,
 )
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.index.acl_index import Resource
 from aclog.authorizer.index.queries import rules_of
 from aclog.cli.app import writes_to_source
 from aclog.cli.flags import common
-from aclog.cli.flags.commands import RuleFlags, entry_of, parse_principal, resource_filter
+from aclog.cli.flags.commands import RuleFlags, entry_of, resource_filter
 from aclog.cli.flags.common import (
     OPERATIONS,
     Output,
@@ -38,7 +37,7 @@ from aclog.cli.flags.common import (
     format_option,
     group_from,
 )
-from aclog.cli.flags.question import ResourceFlags
+from aclog.cli.flags.question import ResourceFlags, parse_principal
 from aclog.cli.flags.target import ZOOKEEPER_HELP, TargetFlags
 from aclog.cli.images import ORIGIN_COLUMNS, PLACE, RULE_COLUMNS, RangeWatch
 from aclog.cli.options import Group, Option
@@ -47,8 +46,8 @@ from aclog.shell.tree import located_json
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat, Row
 from aclog.terminal.notices import tracked
-from aclog.terminal.output import value_formatter
-from aclog.terminal.tables import print_lines, print_rows
+from aclog.terminal.output import print_lines, value_formatter
+from aclog.terminal.tables import print_rows
 
 if TYPE_CHECKING:
     from aclog.sources.choice import ChosenSource

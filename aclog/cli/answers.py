@@ -8,8 +8,9 @@ from aclog.analysis.policy import Policy, generation_object, merged, only_on
 from aclog.analysis.regions import EXCEPT, JsonObject, Principals, Query, decided_by_object, principals_object, who_text
 from aclog.analysis.timeline import Event, Interval
 from aclog.analysis.who_can import SUPER_USER, Permission, all_of, permission_key, permission_lines, permission_object
-from aclog.authorizer.acl import Origins, PatternType, StandardAcl, acl_text
+from aclog.authorizer.acl import Origins, StandardAcl, acl_text
 from aclog.authorizer.acls_image import Action
+from aclog.authorizer.codes import PatternType
 from aclog.authorizer.explain import located_text
 from aclog.authorizer.settings import Generation, name_text
 from aclog.authorizer.standard import ALL_KNOWN, Premises

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from click.exceptions import Exit
 
-from aclog.authorizer.acl import PatternType, deciding_filter
+from aclog.authorizer.acl import deciding_filter
+from aclog.authorizer.codes import PatternType
 from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.cli.flags.question import PANEL, AnswerFlags, RequestFlags
 from aclog.cli.options import Group, Option

@@ -12,7 +12,7 @@ from aclog.analysis.policy import only_on
 from aclog.analysis.regions import EVERYONE, Direction, JsonObject, witness
 from aclog.analysis.rows.report import decided_by_text, request_text, row_lines
 from aclog.analysis.who_can import Permission, access_text, all_of, reason_lines
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL, ResourceType
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL, ResourceType
 from aclog.authorizer.settings import Generation
 from aclog.cli.answers import PERMISSION_COLUMNS, difference_columns, with_generation
 from aclog.cli.diff_report import SideFlags

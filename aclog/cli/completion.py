@@ -20,7 +20,7 @@ import click
 from attrs import frozen
 from click.shell_completion import CompletionItem, _resolve_context, _resolve_incomplete
 
-from aclog.authorizer.acl import WILDCARD, ResourceType
+from aclog.authorizer.codes import WILDCARD, ResourceType
 from aclog.authorizer.settings import name_text
 from aclog.cli.flags.common import SourceFlags, group_from
 from aclog.cli.options import Argument, FilePath, Group, complete_contexts

@@ -54,9 +54,8 @@ from aclog.ops.plan import DesiredRules, place_settings
 from aclog.ops.policies import settings_of
 from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import STDIN, NameFile
-from aclog.sources.choice import ChosenSource
+from aclog.sources.choice import ChosenSource, parse_accepted
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.unread import parse_accepted
 from aclog.sources.logs import LogSource, cluster_of
 from aclog.sources.repository import load_repository_settings
 from aclog.terminal.notices import FewNotices

@@ -13,19 +13,16 @@ from aclog.analysis.intents import Intent
 from aclog.analysis.policy import only_on
 from aclog.authorizer.acl import (
     NO_ORIGINS,
-    AclOperation,
     Origins,
-    PatternType,
     ResourcePattern,
-    ResourceType,
     code_name,
     enum_field,
     host_address,
     origin_text,
     place_object,
 )
-from aclog.authorizer.acls_image import PROBE, AclsImage
-from aclog.authorizer.audit import Decision
+from aclog.authorizer.acls_image import PROBE, AclsImage, Decision
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.explain import ExplainOptions, Explanation, action_text
 from aclog.authorizer.explain import explain as explain_decision
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext

@@ -8,16 +8,9 @@ from click.exceptions import Exit
 from aclog.analysis.policy import marked, only_on
 from aclog.analysis.regions import Direction
 from aclog.analysis.who_can import DEFAULT_ALLOW, SUPER_USER, permission_lines
-from aclog.authorizer.acl import (
-    WILDCARD_PRINCIPAL,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    acl_text,
-    code_name,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, acl_text, code_name
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL, PatternType, ResourceType
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG
 from aclog.authorizer.standard import Premises
 from aclog.cli.app import writes_only_with

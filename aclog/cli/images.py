@@ -8,20 +8,21 @@ from attrs import define, field
 
 from aclog.authorizer.acl import (
     NO_ORIGINS,
-    AclPermissionType,
     Origins,
     StandardAcl,
     StandardAclWithId,
     acl_text,
     is_cidr,
+    is_symbolic,
     looks_like_cidr,
     places_text,
     reasons_unmatched,
 )
+from aclog.authorizer.codes import AclPermissionType
 from aclog.authorizer.control import failure_in_kafka, refusal
 from aclog.authorizer.explain import located_text
 from aclog.authorizer.settings import Generation
-from aclog.authorizer.symbols import is_symbolic, symbol_refusal
+from aclog.authorizer.symbols import symbol_refusal
 from aclog.metalog.errors import ConfigError, MetadataError, is_newer_kafka, noun, plural
 from aclog.metalog.primitives import uuid_text
 from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka

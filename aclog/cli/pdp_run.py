@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from aclog.authorizer.acl import ResourceType
+from aclog.authorizer.codes import ResourceType
 from aclog.cli.flags.commands import PdpFlags
 from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.cli.serving import (

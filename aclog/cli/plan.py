@@ -25,8 +25,8 @@ from aclog.ops.plan import DesiredRules, Ownership, PlanGoal, new_plan, read_cha
 from aclog.planning.plan import PLAN_BEGIN, Plan, RefusedError, plan_lines, step_object
 from aclog.planning.planner import DeleteLimit, PlannedChange
 from aclog.planning.report import RuleUses, document_of
+from aclog.sources.choice import parse_accepted
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.unread import parse_accepted
 from aclog.targets.opening import FoundPlace
 from aclog.terminal.columns import OutputFormat, json_text
 from aclog.terminal.notices import progress

@@ -22,7 +22,7 @@ from aclog.metalog.primitives import uuid_text
 from aclog.ops.export_rows import change_row, row_line
 from aclog.ops.removal_limit import RemovalLimit
 from aclog.ops.sync import ClusterPoller, Poll, RemovalTrust, SyncLog, WrongClusterError, create_sync_log, open_sync_log
-from aclog.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
+from aclog.protocol import error_codes
 from aclog.protocol.headers import RequestError
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.terminal.output import emit, note, time_text, warn
@@ -132,7 +132,7 @@ MAX_INTERVAL_S = 86_400.0
 _FIRST_RETRY_S = 1.0
 _MAX_RETRY_S = 60.0
 _LINES_AT_ONCE = 1000
-_PERMANENT_ERRORS = {CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED}
+_PERMANENT_ERRORS = {error_codes.CLUSTER_AUTHORIZATION_FAILED, error_codes.SECURITY_DISABLED}
 
 
 @frozen(kw_only=True)

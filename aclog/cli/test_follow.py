@@ -12,7 +12,7 @@ from prometheus_client import Counter
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import JsonObject, Query, decided_by_object, request_object
 from aclog.analysis.rule_tests.case import Case, Failure
-from aclog.analysis.rule_tests.report import EachRun
+from aclog.analysis.rule_tests.results import EachRun
 from aclog.analysis.timeline import concerns
 from aclog.authorizer.acl import acl_text, origin_text
 from aclog.authorizer.acls_image import Action, RuleChange

@@ -23,7 +23,7 @@ from aclog.analysis.rule_tests.recording import (
     tests_of_removals,
     tests_of_state,
 )
-from aclog.analysis.rule_tests.report import MutationResult, failure_lines
+from aclog.analysis.rule_tests.results import MutationResult, failure_lines
 from aclog.authorizer.acl import Origins, acl_text
 from aclog.authorizer.settings import Generation
 from aclog.cli.flags.commands import RecordFlags, RunFlags

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
-from aclog.authorizer.acl import AclPermissionType, PatternType, StandardAclWithId, acl_text
+from aclog.authorizer.acl import StandardAclWithId, acl_text
 from aclog.authorizer.acls_image import Action
+from aclog.authorizer.codes import AclPermissionType, PatternType
 from aclog.authorizer.standard import Premises
 from aclog.cli.answers import rules_text, with_generation
 from aclog.cli.flags.commands import SuggestFlags

@@ -10,18 +10,9 @@ from aclog.analysis.intents import Intent, Need, needs_of, requests_of
 from aclog.analysis.policy import Policy, only_on
 from aclog.analysis.regions import Query, only, operations_of
 from aclog.analysis.timeline import IntentHeld, explained, question_of
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    acl_text,
-    code_name,
-    host_address,
-    is_cidr,
-)
-from aclog.authorizer.audit import Decision
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, acl_text, code_name, host_address, is_cidr
+from aclog.authorizer.acls_image import Decision
+from aclog.authorizer.codes import AclOperation, AclPermissionType, ResourceType
 from aclog.authorizer.explain import (
     Change,
     ExaminedRule,

@@ -31,26 +31,8 @@ from aclog.client.errors import (
 )
 from aclog.config.node_config import ClientSecurity, HostPort, TlsSettings
 from aclog.metalog.errors import ConfigError, DecodeError
-from aclog.protocol.error_codes import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM
-from aclog.protocol.headers import (
-    API_VERSIONS,
-    CREATE_ACLS,
-    DELETE_ACLS,
-    DESCRIBE_ACLS,
-    DESCRIBE_DELEGATION_TOKEN,
-    DESCRIBE_USER_SCRAM_CREDENTIALS,
-    ENVELOPE,
-    FETCH,
-    FETCH_SNAPSHOT,
-    METADATA,
-    SASL_AUTHENTICATE,
-    SASL_HANDSHAKE,
-    FrameBuffer,
-    RequestHeader,
-    decode_response_header,
-    encode_header,
-    frame,
-)
+from aclog.protocol import api_keys, error_codes
+from aclog.protocol.headers import FrameBuffer, RequestHeader, decode_response_header, encode_header, frame
 from aclog.protocol.messages import decode_response, encode_request, message_type
 from aclog.protocol.responses import ApiVersion
 from aclog.protocol.session import SecurityProtocol
@@ -65,10 +47,14 @@ MAX_RESPONSE_BYTES = 256 << 20
 """A larger response is refused: no Kafka server sends one."""
 
 _MOST_BYTES = {
-    **dict.fromkeys((API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE), 1 << 20),
-    **dict.fromkeys((DESCRIBE_ACLS, ENVELOPE, FETCH, FETCH_SNAPSHOT), MAX_RESPONSE_BYTES),
-    **dict.fromkeys((METADATA, CREATE_ACLS, DELETE_ACLS, DESCRIBE_DELEGATION_TOKEN), 64 << 20),
-    DESCRIBE_USER_SCRAM_CREDENTIALS: 32 << 20,
+    **dict.fromkeys((api_keys.API_VERSIONS, api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE), 1 << 20),
+    **dict.fromkeys(
+        (api_keys.DESCRIBE_ACLS, api_keys.ENVELOPE, api_keys.FETCH, api_keys.FETCH_SNAPSHOT), MAX_RESPONSE_BYTES
+    ),
+    **dict.fromkeys(
+        (api_keys.METADATA, api_keys.CREATE_ACLS, api_keys.DELETE_ACLS, api_keys.DESCRIBE_DELEGATION_TOKEN), 64 << 20
+    ),
+    api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: 32 << 20,
 }
 """By API key. A message of small structures takes forty times its bytes in memory once it is decoded."""
 _MOST_BYTES_OF_OTHERS = 4 << 20
@@ -386,9 +372,9 @@ class Role(Enum):
 
 def role_of(apis: Container[int]) -> Role | None:
     """Return the role of a server: brokers serve Metadata, controllers FetchSnapshot; None for neither."""
-    if METADATA in apis:
+    if api_keys.METADATA in apis:
         return Role.BROKER
-    return Role.CONTROLLER if FETCH_SNAPSHOT in apis else None
+    return Role.CONTROLLER if api_keys.FETCH_SNAPSHOT in apis else None
 
 
 # Error texts: why a connection failed, and the fix, from the failure and the service at the address.
@@ -606,17 +592,19 @@ async def _talk(reader: StreamReader, writer: StreamWriter, **details: Any) -> P
     """Return the Kafka listener that answers, and whether it wants a login; None if something else does."""
     frames = FrameBuffer(max_bytes=_MAX_BYTES, min_bytes=4)
     try:
-        await _ask(reader, writer, frames, message_type(API_VERSIONS, 0, "request")())
+        await _ask(reader, writer, frames, message_type(api_keys.API_VERSIONS, 0, "request")())
     except DecodeError:
         data = frames.rest
         if data.startswith(_TLS_RECORDS):
             return Peer(service=Service.UNKNOWN, tls=True)
         return Peer(service=Service.HTTP, **details) if data.startswith(_HTTP) else None
     try:
-        login = await _ask(reader, writer, frames, message_type(SASL_HANDSHAKE, 1, "request")(mechanism=_MECHANISM))
+        login = await _ask(
+            reader, writer, frames, message_type(api_keys.SASL_HANDSHAKE, 1, "request")(mechanism=_MECHANISM)
+        )
     except DecodeError:
         return Peer(service=Service.KAFKA, **details)
-    sasl = login.error_code != ILLEGAL_SASL_STATE
+    sasl = login.error_code != error_codes.ILLEGAL_SASL_STATE
     return Peer(service=Service.KAFKA, sasl=sasl, mechanisms=tuple(login.mechanisms), **details)
 
 
@@ -779,7 +767,7 @@ async def _explained_loss(error: UnreachableError, address: HostPort, security: 
 
 async def _api_versions(connection: Connection) -> dict[int, ApiVersion]:
     """Send ApiVersions, in version 0, which every server supports, also before the login."""
-    response = await connection.ask(message_type(API_VERSIONS, 0, "request")())
+    response = await connection.ask(message_type(api_keys.API_VERSIONS, 0, "request")())
     if response.error_code:
         raise UnreachableError(f"{connection.address}: ApiVersions failed with error {int(response.error_code)}")
     return {api.api_key: ApiVersion(api.api_key, api.min_version, api.max_version) for api in response.api_keys}
@@ -788,8 +776,8 @@ async def _api_versions(connection: Connection) -> dict[int, ApiVersion]:
 async def _log_in(connection: Connection, security: ClientSecurity) -> None:
     client = sasl_client(security)
     await _handshake(connection, client.mechanism, security)
-    version = connection.version(SASL_AUTHENTICATE, 0, 2)
-    request = message_type(SASL_AUTHENTICATE, version, "request")
+    version = connection.version(api_keys.SASL_AUTHENTICATE, 0, 2)
+    request = message_type(api_keys.SASL_AUTHENTICATE, version, "request")
     try:
         message: bytes | None = client.first()
         while message is not None:
@@ -804,14 +792,14 @@ async def _log_in(connection: Connection, security: ClientSecurity) -> None:
 
 
 async def _handshake(connection: Connection, mechanism: str, security: ClientSecurity) -> None:
-    response = await connection.ask(message_type(SASL_HANDSHAKE, 1, "request")(mechanism=mechanism))
-    if response.error_code == UNSUPPORTED_SASL_MECHANISM:
+    response = await connection.ask(message_type(api_keys.SASL_HANDSHAKE, 1, "request")(mechanism=mechanism))
+    if response.error_code == error_codes.UNSUPPORTED_SASL_MECHANISM:
         offered = cut_text(", ".join(response.mechanisms))
         raise LoginError(
             f"{connection.address}: SASL mechanism {mechanism} is not enabled; the server offers {offered}: "
             f"expected one of these as sasl.mechanism in {PROPERTIES}"
         )
-    if response.error_code == ILLEGAL_SASL_STATE:
+    if response.error_code == error_codes.ILLEGAL_SASL_STATE:
         raise LoginError(f"{connection.address}: {no_login_wanted(security)}")
     if response.error_code:
         raise LoginError(f"{connection.address}: SaslHandshake failed with error {int(response.error_code)}")
@@ -822,7 +810,7 @@ async def _authenticate(
 ) -> bytes:
     response = await connection.ask(request(auth_bytes=message))
     code = int(response.error_code)
-    if code == SASL_AUTHENTICATION_FAILED:
+    if code == error_codes.SASL_AUTHENTICATION_FAILED:
         text = cut_text(response.error_message or "the login failed")
         raise LoginError(
             f"{connection.address}: {text} (as {security.username}): expected a user and password in sasl.jaas.config "

@@ -7,17 +7,7 @@ from typing import TypeVar
 from attrs import frozen
 
 from aclog.metalog.errors import LogError, MetadataError
-from aclog.protocol.headers import (
-    CREATE_ACLS,
-    CREATE_DELEGATION_TOKEN,
-    DELETE_ACLS,
-    DESCRIBE_ACLS,
-    DESCRIBE_CLUSTER,
-    DESCRIBE_DELEGATION_TOKEN,
-    DESCRIBE_USER_SCRAM_CREDENTIALS,
-    EXPIRE_DELEGATION_TOKEN,
-    RENEW_DELEGATION_TOKEN,
-)
+from aclog.protocol import api_keys
 
 # Errors of client connections.
 
@@ -61,8 +51,13 @@ class _Release:
         return f"Kafka {self.zookeeper}{kraft}, the first with {self.feature}"
 
 
-_ACLS = DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS
-_TOKENS = CREATE_DELEGATION_TOKEN, RENEW_DELEGATION_TOKEN, EXPIRE_DELEGATION_TOKEN, DESCRIBE_DELEGATION_TOKEN
+_ACLS = api_keys.DESCRIBE_ACLS, api_keys.CREATE_ACLS, api_keys.DELETE_ACLS
+_TOKENS = (
+    api_keys.CREATE_DELEGATION_TOKEN,
+    api_keys.RENEW_DELEGATION_TOKEN,
+    api_keys.EXPIRE_DELEGATION_TOKEN,
+    api_keys.DESCRIBE_DELEGATION_TOKEN,
+)
 
 
 def _all(apis: Iterable[int], version: int, release: _Release) -> dict[tuple[int, int], _Release]:
@@ -75,8 +70,8 @@ _RELEASES = {
     **_all(_ACLS, 3, _Release("3.3", "3.3", "ACLs on USER resources (KIP-373)")),
     **_all(_TOKENS, 1, _Release("2.0", "3.6", "delegation tokens (KIP-48) in the form that aclog supports")),
     **_all(_TOKENS, 3, _Release("3.3", "3.6", "delegation tokens for other users (KIP-373)")),
-    (DESCRIBE_USER_SCRAM_CREDENTIALS, 0): _Release("2.7", "3.5", "a list of SCRAM users (KIP-554)"),
-    (DESCRIBE_CLUSTER, 0): _Release("2.8", "2.8", "DescribeCluster (KIP-700)"),
+    (api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS, 0): _Release("2.7", "3.5", "a list of SCRAM users (KIP-554)"),
+    (api_keys.DESCRIBE_CLUSTER, 0): _Release("2.8", "2.8", "DescribeCluster (KIP-700)"),
 }
 
 

@@ -24,13 +24,7 @@ from aclog.metalog.committed_log import CommittedLog
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError, ReplayError
 from aclog.metalog.machine import clock, randomness
 from aclog.metalog.primitives import elapsed_seconds
-from aclog.protocol.error_codes import (
-    FENCED_LEADER_EPOCH,
-    INCONSISTENT_CLUSTER_ID,
-    INVALID_REQUEST,
-    NOT_LEADER_OR_FOLLOWER,
-    UNKNOWN_LEADER_EPOCH,
-)
+from aclog.protocol import error_codes
 from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import message_type
 from aclog.snapshots.image import NEWEST_METADATA_VERSION
@@ -312,7 +306,9 @@ class FetchBuffer(CommittedLog):
 # them until the mark passes them. Neither the mark nor the visible batches ever go back.
 
 
-_WRONG_EPOCH = frozenset({INVALID_REQUEST, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH})
+_WRONG_EPOCH = frozenset(
+    {error_codes.INVALID_REQUEST, error_codes.FENCED_LEADER_EPOCH, error_codes.UNKNOWN_LEADER_EPOCH}
+)
 CONTROLLER_EXPECTED = "expected an address of a controller, or a broker's with --bootstrap-server"
 """The fix for the address of a broker."""
 _REFUSALS = {
@@ -430,17 +426,17 @@ class ObserverState:
         return False
 
     def _handle_error(self, response: FetchResponse, *, new_epoch: bool) -> FetchOutcome:
-        if response.error == INCONSISTENT_CLUSTER_ID:
+        if response.error == error_codes.INCONSISTENT_CLUSTER_ID:
             raise OtherClusterError("INCONSISTENT_CLUSTER_ID: it is another cluster")
         if response.error in _REFUSALS:
             raise QuorumRefusedError(_REFUSALS[response.error])
         # Kafka answers epoch 0 with INVALID_REQUEST; with the epoch it named, the same node may well be the leader.
         if response.error in _WRONG_EPOCH and new_epoch:
             return FetchAgain()
-        if response.error == NOT_LEADER_OR_FOLLOWER:
+        if response.error == error_codes.NOT_LEADER_OR_FOLLOWER:
             leader = response.endpoints.get(response.leader_id)
             return Redirect(why=f"not the leader of epoch {self.leader_epoch}", leader=leader)
-        if response.error == UNKNOWN_LEADER_EPOCH:
+        if response.error == error_codes.UNKNOWN_LEADER_EPOCH:
             why = f"does not know leader epoch {self.leader_epoch}, only {response.leader_epoch}"
             return Redirect(why=why, older_epoch=response.leader_epoch if response.leader_epoch >= 0 else None)
         return Redirect(why=f"responds with error {response.error}")

@@ -9,16 +9,9 @@ from uuid import UUID
 
 from attrs import field, frozen
 
-from aclog.authorizer.acl import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import acl_of_content, columns_of_contents
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.authorizer.settings import CIDR_FEATURE, KafkaPrincipal, deciding_level
 from aclog.client.connection import Connection, connect
@@ -28,24 +21,9 @@ from aclog.credentials.scram import CredentialInfo, UserCredentials
 from aclog.metalog.codec import ACL_CONTENT, encode_acl
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.primitives import ZERO
+from aclog.protocol import api_keys, error_codes
 from aclog.protocol.acls import FIRST_COMPACT, REQUESTER_SINCE, check_listing, decode_listing
-from aclog.protocol.error_codes import NOT_LEADER_OR_FOLLOWER, SECURITY_DISABLED
-from aclog.protocol.headers import (
-    API_VERSIONS,
-    CREATE_ACLS,
-    CREATE_DELEGATION_TOKEN,
-    DELETE_ACLS,
-    DESCRIBE_ACLS,
-    DESCRIBE_CLUSTER,
-    DESCRIBE_CONFIGS,
-    DESCRIBE_DELEGATION_TOKEN,
-    DESCRIBE_QUORUM,
-    DESCRIBE_USER_SCRAM_CREDENTIALS,
-    EXPIRE_DELEGATION_TOKEN,
-    METADATA,
-    RENEW_DELEGATION_TOKEN,
-    RequestError,
-)
+from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import MAX_STRING, build, encode_request
 from aclog.snapshots.image import KAFKA_VERSION_CONFIG, METADATA_VERSION, NEWEST_METADATA_VERSION
 
@@ -80,8 +58,8 @@ async def describe_acls(
         ConfigError: the server is too old.
 
     """
-    version = version_for(connection, DESCRIBE_ACLS, [acl_filter.resource_type])
-    request = build(DESCRIBE_ACLS, version, "request", **_filter_fields(acl_filter))
+    version = version_for(connection, api_keys.DESCRIBE_ACLS, [acl_filter.resource_type])
+    request = build(api_keys.DESCRIBE_ACLS, version, "request", **_filter_fields(acl_filter))
     response = await connection.ask(request, timeout, whole=True, check=partial(check_listing, version))
     _check(response)
     return [
@@ -106,12 +84,12 @@ async def acl_contents(
 
     Ten times as fast as describe_acls, and raises as it.
     """
-    version = version_for(connection, DESCRIBE_ACLS, [acl_filter.resource_type])
+    version = version_for(connection, api_keys.DESCRIBE_ACLS, [acl_filter.resource_type])
     if version < FIRST_COMPACT:
         acls = await describe_acls(connection, acl_filter, timeout)
         return {encode_acl(acl, ZERO)[ACL_CONTENT:] for acl in acls}
-    request = encode_request(build(DESCRIBE_ACLS, version, "request", **_filter_fields(acl_filter)))
-    payload, position = await connection.send(DESCRIBE_ACLS, version, request, timeout)
+    request = encode_request(build(api_keys.DESCRIBE_ACLS, version, "request", **_filter_fields(acl_filter)))
+    payload, position = await connection.send(api_keys.DESCRIBE_ACLS, version, request, timeout)
     try:
         listing = decode_listing(payload, position)
     except DecodeError as error:
@@ -126,10 +104,10 @@ async def create_acls(
     connection: Connection, acls: Sequence[StandardAcl], timeout: float | None = None
 ) -> list[AclCreateResult]:
     """Create ACLs; return one result for each, in order, once they are committed. For the rest see describe_acls."""
-    version = version_for(connection, CREATE_ACLS, [acl.resource_type for acl in acls])
+    version = version_for(connection, api_keys.CREATE_ACLS, [acl.resource_type for acl in acls])
     creations = tuple(
         build(
-            CREATE_ACLS,
+            api_keys.CREATE_ACLS,
             version,
             "request",
             "AclCreation",
@@ -143,7 +121,7 @@ async def create_acls(
         )
         for acl in acls
     )
-    response = await connection.ask(build(CREATE_ACLS, version, "request", creations=creations), timeout)
+    response = await connection.ask(build(api_keys.CREATE_ACLS, version, "request", creations=creations), timeout)
     _check_number(connection, "CreateAcls", len(response.results), len(acls))
     return [AclCreateResult(error=_error(each)) for each in response.results]
 
@@ -152,11 +130,11 @@ async def delete_acls(
     connection: Connection, filters: Sequence[AclBindingFilter], timeout: float | None = None
 ) -> list[AclDeleteResult]:
     """Delete the ACLs that match the filters; return one result for each filter. For the rest see describe_acls."""
-    version = version_for(connection, DELETE_ACLS, [each.resource_type for each in filters])
+    version = version_for(connection, api_keys.DELETE_ACLS, [each.resource_type for each in filters])
     messages = tuple(
-        build(DELETE_ACLS, version, "request", "DeleteAclsFilter", **_filter_fields(each)) for each in filters
+        build(api_keys.DELETE_ACLS, version, "request", "DeleteAclsFilter", **_filter_fields(each)) for each in filters
     )
-    response = await connection.ask(build(DELETE_ACLS, version, "request", filters=messages), timeout)
+    response = await connection.ask(build(api_keys.DELETE_ACLS, version, "request", filters=messages), timeout)
     _check_number(connection, "DeleteAcls", len(response.filter_results), len(filters))
     return [
         AclDeleteResult(deleted=tuple(map(_deleted, each.matching_acls)), error=_error(each))
@@ -350,10 +328,10 @@ async def describe_cluster(
     """
     # Version 1 has endpoint types (KIP-919), version 2 fenced brokers (KIP-1073).
     oldest, newest = (0, 2) if endpoint_type == BROKERS else (1, 1)
-    version = connection.version(DESCRIBE_CLUSTER, oldest, newest)
+    version = connection.version(api_keys.DESCRIBE_CLUSTER, oldest, newest)
     response = await connection.ask(
         build(
-            DESCRIBE_CLUSTER,
+            api_keys.DESCRIBE_CLUSTER,
             version,
             "request",
             endpoint_type=endpoint_type,
@@ -385,8 +363,8 @@ async def cluster_of_brokers(connection: Connection) -> ClusterDescription:
         UnreachableError, DecodeError: as Connection.ask; ConfigError: the broker is older than 0.10.1.
 
     """
-    version = connection.version(METADATA, _FIRST_WITH_CLUSTER_ID, _NEWEST_METADATA)
-    response = await connection.ask(build(METADATA, version, "request", topics=()))
+    version = connection.version(api_keys.METADATA, _FIRST_WITH_CLUSTER_ID, _NEWEST_METADATA)
+    response = await connection.ask(build(api_keys.METADATA, version, "request", topics=()))
     nodes = tuple(
         ClusterNode(node_id=node.node_id, address=HostPort(host=node.host, port=node.port)) for node in response.brokers
     )
@@ -433,7 +411,7 @@ async def broker_cluster_id(connection: Connection) -> str:
         ConfigError: the broker supports neither request.
 
     """
-    if DESCRIBE_CLUSTER in connection.apis:
+    if api_keys.DESCRIBE_CLUSTER in connection.apis:
         cluster_id = (await describe_cluster(connection)).cluster_id
     else:
         cluster_id = (await cluster_of_brokers(connection)).cluster_id
@@ -449,8 +427,8 @@ async def topic_names(connection: Connection) -> list[str]:
         UnreachableError, DecodeError: as Connection.ask; ConfigError: the broker is too old.
 
     """
-    version = connection.version(METADATA, _FIRST_WITH_ALL_TOPICS, _NEWEST_METADATA)
-    response = await connection.ask(build(METADATA, version, "request", topics=None))
+    version = connection.version(api_keys.METADATA, _FIRST_WITH_ALL_TOPICS, _NEWEST_METADATA)
+    response = await connection.ask(build(api_keys.METADATA, version, "request", topics=None))
     # A topic that the user may not describe is left out, or has an error and perhaps no name.
     return [topic.name for topic in response.topics if topic.error_code == 0 and topic.name]
 
@@ -468,12 +446,17 @@ async def describe_quorum(connection: Connection) -> QuorumDescription:
         UnreachableError, DecodeError, ConfigError: as describe_cluster.
 
     """
-    version = connection.version(DESCRIBE_QUORUM, 0, 2)
-    partition = build(DESCRIBE_QUORUM, version, "request", "PartitionData", partition_index=0)
+    version = connection.version(api_keys.DESCRIBE_QUORUM, 0, 2)
+    partition = build(api_keys.DESCRIBE_QUORUM, version, "request", "PartitionData", partition_index=0)
     topic = build(
-        DESCRIBE_QUORUM, version, "request", "TopicData", topic_name="__cluster_metadata", partitions=(partition,)
+        api_keys.DESCRIBE_QUORUM,
+        version,
+        "request",
+        "TopicData",
+        topic_name="__cluster_metadata",
+        partitions=(partition,),
     )
-    response = await connection.ask(build(DESCRIBE_QUORUM, version, "request", topics=(topic,)))
+    response = await connection.ask(build(api_keys.DESCRIBE_QUORUM, version, "request", topics=(topic,)))
     _check(response)
     partitions = [partition for topic in response.topics for partition in topic.partitions]
     if len(partitions) != 1:
@@ -509,9 +492,9 @@ def _replica(replica: Any) -> ReplicaDescription:
 async def describe_features(connection: Connection) -> FeaturesDescription:
     """Return the cluster's finalized features and the server's supported ones. Raises as describe_cluster."""
     # Features are in the tagged fields of version 3 and later (KIP-584).
-    version = connection.version(API_VERSIONS, 3, 4)
+    version = connection.version(api_keys.API_VERSIONS, 3, 4)
     response = await connection.ask(
-        build(API_VERSIONS, version, "request", client_software_name="aclog", client_software_version="0")
+        build(api_keys.API_VERSIONS, version, "request", client_software_name="aclog", client_software_version="0")
     )
     _check(response)
     return FeaturesDescription(
@@ -555,9 +538,9 @@ async def node_configs(connection: Connection, node_id: int, names: Sequence[str
         UnreachableError, DecodeError: as Connection.ask; ConfigError: the server is too old.
 
     """
-    version = connection.version(DESCRIBE_CONFIGS, _OLDEST_CONFIGS, _NEWEST_CONFIGS)
+    version = connection.version(api_keys.DESCRIBE_CONFIGS, _OLDEST_CONFIGS, _NEWEST_CONFIGS)
     resource = build(
-        DESCRIBE_CONFIGS,
+        api_keys.DESCRIBE_CONFIGS,
         version,
         "request",
         "DescribeConfigsResource",
@@ -565,7 +548,7 @@ async def node_configs(connection: Connection, node_id: int, names: Sequence[str
         resource_name=str(node_id),
         configuration_keys=tuple(names),
     )
-    response = await connection.ask(build(DESCRIBE_CONFIGS, version, "request", resources=(resource,)))
+    response = await connection.ask(build(api_keys.DESCRIBE_CONFIGS, version, "request", resources=(resource,)))
     for result in response.results:
         _check(result)
     return {each.name: ConfigValue(value=each.value) for result in response.results for each in result.configs}
@@ -582,8 +565,8 @@ async def describe_scram(connection: Connection) -> list[UserCredentials]:
         UnreachableError, DecodeError: as Connection.ask; ConfigError: a controller, which does not support it.
 
     """
-    version = connection.version(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0)
-    response = await connection.ask(build(DESCRIBE_USER_SCRAM_CREDENTIALS, version, "request", users=None))
+    version = connection.version(api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0)
+    response = await connection.ask(build(api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS, version, "request", users=None))
     _check(response)
     return [
         UserCredentials(
@@ -647,7 +630,7 @@ async def create_token(
         UnreachableError, DecodeError, EncodeError: as Connection.ask; ConfigError: the broker is too old.
 
     """
-    key, oldest = CREATE_DELEGATION_TOKEN, _OLDEST_TOKENS if owner is None else REQUESTER_SINCE
+    key, oldest = api_keys.CREATE_DELEGATION_TOKEN, _OLDEST_TOKENS if owner is None else REQUESTER_SINCE
     version = connection.version(key, oldest, _NEWEST_TOKENS)
     named = tuple(
         build(key, version, "request", "CreatableRenewers", principal_type=each.type, principal_name=each.name)
@@ -670,17 +653,19 @@ async def create_token(
 
 async def renew_token(connection: Connection, hmac: bytes, period: timedelta) -> datetime:
     """Renew a token; return its new expiry time. A negative period: the maximum. Raises as create_token."""
-    version = connection.version(RENEW_DELEGATION_TOKEN, _OLDEST_TOKENS, _NEWEST_TOKENS - 1)
-    response = await connection.ask(build(RENEW_DELEGATION_TOKEN, version, "request", hmac=hmac, renew_period=period))
+    version = connection.version(api_keys.RENEW_DELEGATION_TOKEN, _OLDEST_TOKENS, _NEWEST_TOKENS - 1)
+    response = await connection.ask(
+        build(api_keys.RENEW_DELEGATION_TOKEN, version, "request", hmac=hmac, renew_period=period)
+    )
     _check_token(response)
     return response.expiry_timestamp  # type: ignore[no-any-return]
 
 
 async def expire_token(connection: Connection, hmac: bytes, period: timedelta) -> datetime:
     """Change a token's expiry time and return it; a negative period expires the token now. Raises as create_token."""
-    version = connection.version(EXPIRE_DELEGATION_TOKEN, _OLDEST_TOKENS, _NEWEST_TOKENS - 1)
+    version = connection.version(api_keys.EXPIRE_DELEGATION_TOKEN, _OLDEST_TOKENS, _NEWEST_TOKENS - 1)
     response = await connection.ask(
-        build(EXPIRE_DELEGATION_TOKEN, version, "request", hmac=hmac, expiry_time_period=period)
+        build(api_keys.EXPIRE_DELEGATION_TOKEN, version, "request", hmac=hmac, expiry_time_period=period)
     )
     _check_token(response)
     return response.expiry_timestamp  # type: ignore[no-any-return]
@@ -688,7 +673,7 @@ async def expire_token(connection: Connection, hmac: bytes, period: timedelta) -
 
 async def describe_tokens(connection: Connection, owners: Sequence[KafkaPrincipal] | None) -> list[DelegationToken]:
     """Return the visible tokens of these owners, or of all owners for None. Raises as create_token."""
-    key = DESCRIBE_DELEGATION_TOKEN
+    key = api_keys.DESCRIBE_DELEGATION_TOKEN
     version = connection.version(key, _OLDEST_TOKENS, _NEWEST_TOKENS)
     name = "DescribeDelegationTokenOwner"
     named = (
@@ -778,7 +763,7 @@ async def has_authorizer(connection: Connection) -> bool | None:
     try:
         await describe_acls(connection, _NO_ACL)
     except RequestError as error:
-        return False if error.code == SECURITY_DISABLED else None
+        return False if error.code == error_codes.SECURITY_DISABLED else None
     except MetadataError:
         return None
     return True
@@ -865,7 +850,7 @@ async def _quorum(connection: Connection, cluster: ClusterDescription, security:
         return await describe_quorum(connection)
     except RequestError as error:
         active = next((node for node in cluster.nodes if node.node_id == cluster.controller_id), None)
-        if error.code != NOT_LEADER_OR_FOLLOWER or active is None or active.address == connection.address:
+        if error.code != error_codes.NOT_LEADER_OR_FOLLOWER or active is None or active.address == connection.address:
             raise
     async with await connect(active.address, security, timeout=connection.timeout) as leader:
         return await describe_quorum(leader)

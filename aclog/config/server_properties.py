@@ -7,15 +7,7 @@ from pathlib import Path
 
 from attrs import evolve
 
-from aclog.authorizer.settings import (
-    ALLOW_EVERYONE_CONFIG,
-    CIDR_CONFIG,
-    SUPER_USERS_CONFIG,
-    Generation,
-    generation_of_version,
-    parse_cidr_enabled,
-    parse_super_users,
-)
+from aclog.authorizer import settings
 from aclog.authorizer.standard import (
     ACL_AUTHORIZERS,
     AUTHORIZER_CLASS_NAME_CONFIG,
@@ -217,7 +209,7 @@ OWN_KEYS = METADATA_LOG_KEYS | {
     "aclog.http.listener",
     "aclog.scram.decoy.secret",
     "aclog.usage.index",
-    CIDR_CONFIG,
+    settings.CIDR_CONFIG,
     KAFKA_VERSION_CONFIG,
 }
 """Keys that Kafka does not have."""
@@ -234,10 +226,10 @@ _OWN_PREFIXES = ("aclog.", CLIENT_PREFIX)
 _OF_ZOOKEEPER = ("zookeeper.", "authorizer.zookeeper.", "inter.broker.protocol.version")
 """The prefixes of AclAuthorizer's keys; unknown ones are left to that authorizer."""
 _ZOOKEEPERS = ("zookeeper.connect", "authorizer.zookeeper.url", "inter.broker.protocol.version")
-_OF_KIP_11 = {"kafka.superusers": SUPER_USERS_CONFIG, "allow.everyone": ALLOW_EVERYONE_CONFIG}
+_OF_KIP_11 = {"kafka.superusers": settings.SUPER_USERS_CONFIG, "allow.everyone": settings.ALLOW_EVERYONE_CONFIG}
 """KIP-11's names of two keys, which AclAuthorizer also reads, and today's names."""
 _SUGGESTIONS = _OF_KIP_11 | {
-    "kafka.super.users": SUPER_USERS_CONFIG,
+    "kafka.super.users": settings.SUPER_USERS_CONFIG,
     "delegation.token.master.key": SECRET,
 }
 """Keys whose correct spelling is too different to be found by edit distance."""
@@ -499,31 +491,33 @@ def _usage_index(properties: Properties) -> Path | None:
     return Path(directory)
 
 
-def _generation(properties: Properties) -> Generation:
+def _generation(properties: Properties) -> settings.Generation:
     version = properties.text(KAFKA_VERSION_CONFIG)
     try:
-        return Generation.V4_3 if version is None else generation_of_version(version.strip())
+        return settings.Generation.V4_3 if version is None else settings.generation_of_version(version.strip())
     except ConfigError as error:
         raise properties.error(KAFKA_VERSION_CONFIG, str(error)) from error
 
 
-def _cidr(properties: Properties, generation: Generation) -> bool:
+def _cidr(properties: Properties, generation: settings.Generation) -> bool:
     try:
-        enabled = parse_cidr_enabled(properties.text(CIDR_CONFIG))
+        enabled = settings.parse_cidr_enabled(properties.text(settings.CIDR_CONFIG))
     except ConfigError as error:
         raise ConfigError(f"{properties.where}: {error}") from error
     class_name = authorizer_class_name(properties)
     if enabled and class_name is None:
-        raise properties.error(CIDR_CONFIG, "nothing is authorized: expected an authorizer.class.name, or false")
-    if generation.has_ranges and not enabled and properties.text(CIDR_CONFIG) is not None:
+        raise properties.error(
+            settings.CIDR_CONFIG, "nothing is authorized: expected an authorizer.class.name, or false"
+        )
+    if generation.has_ranges and not enabled and properties.text(settings.CIDR_CONFIG) is not None:
         raise properties.contradiction(
-            CIDR_CONFIG, KAFKA_VERSION_CONFIG, f"{generation} has ranges: expected true, or one of the keys"
+            settings.CIDR_CONFIG, KAFKA_VERSION_CONFIG, f"{generation} has ranges: expected true, or one of the keys"
         )
     return enabled or (generation.has_ranges and class_name is not None)
 
 
 def _check_super_users(properties: Properties) -> None:
     try:
-        parse_super_users(properties.text("super.users"))
+        settings.parse_super_users(properties.text("super.users"))
     except ConfigError as error:
         raise ConfigError(f"{properties.where}: {error}") from error

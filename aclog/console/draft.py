@@ -20,7 +20,7 @@ from aclog.analysis.lint_report import LocatedFinding, lint, parted
 from aclog.analysis.policy import Policy
 from aclog.analysis.review.review import text_lines
 from aclog.analysis.rule_tests.case import Case, Outcome, touches, with_ids
-from aclog.analysis.rule_tests.report import PremisedRun
+from aclog.analysis.rule_tests.results import PremisedRun
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
     NO_ORIGINS,

@@ -21,7 +21,7 @@ from aclog.analysis.lint.finding import Severity
 from aclog.analysis.lint_report import LintReport, LocatedFinding, LocatedRule, fingerprint
 from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case, Outcome, with_ids
-from aclog.analysis.rule_tests.report import NEAREST_CHANGE, EachRun, TestedState, failing, failure_lines
+from aclog.analysis.rule_tests.results import NEAREST_CHANGE, EachRun, TestedState, failing, failure_lines
 from aclog.authorizer.acl import ChangePlace, Origins, StandardAcl, acl_command, acl_text, origin_text
 from aclog.authorizer.acls_image import AclsImage, RuleChange, acl_of_content
 from aclog.authorizer.index.layout import Pause, no_pause

@@ -30,10 +30,8 @@ from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_cells, rules_arrow,
 from aclog.analysis.timeline import decide_set, explained
 from aclog.analysis.who_can import Permission, permission_lines, permission_object, permissions, with_extents
 from aclog.authorizer.acl import (
-    AclOperation,
     Origins,
     ResourcePattern,
-    ResourceType,
     StandardAcl,
     StandardAclWithId,
     TwoOrigins,
@@ -42,8 +40,8 @@ from aclog.authorizer.acl import (
     host_address,
     parse_name,
 )
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.audit import Decision
+from aclog.authorizer.acls_image import AclsImage, Decision
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explanation_lines
 from aclog.authorizer.index.rule_columns import RuleColumns
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext

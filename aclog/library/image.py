@@ -8,17 +8,8 @@ from attrs import field, frozen
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import (
-    NO_ORIGINS,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    ChangePlace,
-    Origins,
-    PatternType,
-    ResourceType,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import NO_ORIGINS, AclBindingFilter, ChangePlace, Origins, StandardAclWithId
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.explain import ExplainOptions
 from aclog.authorizer.index.rule_columns import RuleColumns
 from aclog.authorizer.settings import (

@@ -15,8 +15,9 @@ from aclog.analysis.comparison import turning
 from aclog.analysis.intents import Intent, needs_of
 from aclog.analysis.regions import Direction, Query
 from aclog.analysis.rows.report import arrow_stream, html_table
-from aclog.authorizer.acl import AclOperation, ResourcePattern, host_address
+from aclog.authorizer.acl import ResourcePattern, host_address
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import named_generation, parse_super_users
 from aclog.config.node_config import ClientSecurity
 from aclog.library.authorizer import (

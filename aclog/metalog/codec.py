@@ -12,6 +12,7 @@ from uuid import UUID
 
 from attrs import frozen
 
+from aclog.metalog import records
 from aclog.metalog.batches import BatchHeader, read_values
 from aclog.metalog.errors import DecodeError, EncodeError, NewerKafkaError
 from aclog.metalog.primitives import (
@@ -23,32 +24,6 @@ from aclog.metalog.primitives import (
     read_unsigned_varint,
     unsigned_varint,
     uuid_of,
-)
-from aclog.metalog.records import (
-    FRAME_VERSION,
-    AbortTransactionRecord,
-    AccessControlEntryRecord,
-    BeginTransactionRecord,
-    BrokerEndpoint,
-    BrokerFeature,
-    BrokerRegistrationChangeRecord,
-    DelegationTokenRecord,
-    EndTransactionRecord,
-    FeatureLevelRecord,
-    FenceBrokerRecord,
-    MetadataRecord,
-    NoOpRecord,
-    OpaqueRecord,
-    RecordType,
-    RegisterBrokerRecord,
-    RemoveAccessControlEntryRecord,
-    RemoveDelegationTokenRecord,
-    RemoveUserScramCredentialRecord,
-    TaggedFields,
-    UnfenceBrokerRecord,
-    UnregisterBrokerRecord,
-    UnregisterControllerRecord,
-    UserScramCredentialRecord,
 )
 
 # Wire types of message fields, each a reader and a writer, and messages composed of them (KIP-482, flexible
@@ -132,8 +107,8 @@ class StructType:
         parts = [kind.write(getattr(value, name)) for name, kind in self.fields]
         return b"".join((*parts, write_tagged_fields(self._tags(value))))
 
-    def _tags(self, value: Any) -> TaggedFields:
-        unknown: TaggedFields = value.tagged_fields
+    def _tags(self, value: Any) -> records.TaggedFields:
+        unknown: records.TaggedFields = value.tagged_fields
         if not self.tagged:
             return unknown
         names = {each.tag: each.name for each in self.tagged}
@@ -249,7 +224,7 @@ NULLABLE_STRING = FieldType(read=_read_nullable_string, write=_write_nullable_st
 BYTES = FieldType(read=read_compact_bytes, write=compact_bytes)
 
 
-def read_tagged_fields(buffer: Buffer, position: int) -> tuple[TaggedFields, int]:
+def read_tagged_fields(buffer: Buffer, position: int) -> tuple[records.TaggedFields, int]:
     """Read the tagged fields at the end of a message, known and unknown alike, as (tag, bytes) pairs.
 
     Raises:
@@ -271,7 +246,7 @@ def read_tagged_fields(buffer: Buffer, position: int) -> tuple[TaggedFields, int
     return tuple(pairs), at
 
 
-def write_tagged_fields(pairs: TaggedFields) -> bytes:
+def write_tagged_fields(pairs: records.TaggedFields) -> bytes:
     """Return the bytes of tagged fields, preceded by their count.
 
     Raises:
@@ -291,13 +266,13 @@ def write_tagged_fields(pairs: TaggedFields) -> bytes:
 _STRINGS, _UUIDS = array_of(STRING), array_of(UUID_BYTES)
 _ENDPOINTS = array_of(
     StructType(
-        make=BrokerEndpoint,
+        make=records.BrokerEndpoint,
         fields=(("name", STRING), ("host", STRING), ("port", UINT16), ("security_protocol", INT16)),
     )
 )
 _BROKER_FEATURES = array_of(
     StructType(
-        make=BrokerFeature,
+        make=records.BrokerFeature,
         fields=(("name", STRING), ("min_supported_version", INT16), ("max_supported_version", INT16)),
     )
 )
@@ -325,7 +300,7 @@ def _register_broker(version: int) -> StructType:
         (TaggedField(tag=1, name="cordoned_log_dirs", kind=_UUIDS), 4),
     )
     return StructType(
-        make=_of_version(RegisterBrokerRecord, version),
+        make=_of_version(records.RegisterBrokerRecord, version),
         fields=tuple((name, kind) for name, kind, since in fields if version >= since),
         tagged=tuple(each for each, since in tagged if version >= since),
     )
@@ -339,7 +314,7 @@ def _registration_change(version: int) -> StructType:
         TaggedField(tag=3, name="cordoned_log_dirs", kind=_UUIDS),
     )
     return StructType(
-        make=_of_version(BrokerRegistrationChangeRecord, version),
+        make=_of_version(records.BrokerRegistrationChangeRecord, version),
         fields=(("broker_id", INT32), ("broker_epoch", INT64)),
         tagged=tagged[: version + 1],
     )
@@ -355,14 +330,14 @@ def _of_version(make: Any, version: int) -> Any:
 
 SCHEMAS = MappingProxyType(
     {
-        RecordType.REGISTER_BROKER_RECORD: tuple(map(_register_broker, range(5))),
-        RecordType.UNREGISTER_BROKER_RECORD: _only(
-            UnregisterBrokerRecord, ("broker_id", INT32), ("broker_epoch", INT64)
+        records.RecordType.REGISTER_BROKER_RECORD: tuple(map(_register_broker, range(5))),
+        records.RecordType.UNREGISTER_BROKER_RECORD: _only(
+            records.UnregisterBrokerRecord, ("broker_id", INT32), ("broker_epoch", INT64)
         ),
-        RecordType.FENCE_BROKER_RECORD: _only(FenceBrokerRecord, ("id", INT32), ("epoch", INT64)),
-        RecordType.UNFENCE_BROKER_RECORD: _only(UnfenceBrokerRecord, ("id", INT32), ("epoch", INT64)),
-        RecordType.DELEGATION_TOKEN_RECORD: _only(
-            DelegationTokenRecord,
+        records.RecordType.FENCE_BROKER_RECORD: _only(records.FenceBrokerRecord, ("id", INT32), ("epoch", INT64)),
+        records.RecordType.UNFENCE_BROKER_RECORD: _only(records.UnfenceBrokerRecord, ("id", INT32), ("epoch", INT64)),
+        records.RecordType.DELEGATION_TOKEN_RECORD: _only(
+            records.DelegationTokenRecord,
             ("owner", STRING),
             ("requester", STRING),
             ("renewers", _STRINGS),
@@ -371,8 +346,8 @@ SCHEMAS = MappingProxyType(
             ("expiration_timestamp", INT64),
             ("token_id", STRING),
         ),
-        RecordType.USER_SCRAM_CREDENTIAL_RECORD: _only(
-            UserScramCredentialRecord,
+        records.RecordType.USER_SCRAM_CREDENTIAL_RECORD: _only(
+            records.UserScramCredentialRecord,
             ("name", STRING),
             ("mechanism", INT8),
             ("salt", BYTES),
@@ -380,10 +355,12 @@ SCHEMAS = MappingProxyType(
             ("server_key", BYTES),
             ("iterations", INT32),
         ),
-        RecordType.FEATURE_LEVEL_RECORD: _only(FeatureLevelRecord, ("name", STRING), ("feature_level", INT16)),
-        RecordType.BROKER_REGISTRATION_CHANGE_RECORD: tuple(map(_registration_change, range(4))),
-        RecordType.ACCESS_CONTROL_ENTRY_RECORD: _only(
-            AccessControlEntryRecord,
+        records.RecordType.FEATURE_LEVEL_RECORD: _only(
+            records.FeatureLevelRecord, ("name", STRING), ("feature_level", INT16)
+        ),
+        records.RecordType.BROKER_REGISTRATION_CHANGE_RECORD: tuple(map(_registration_change, range(4))),
+        records.RecordType.ACCESS_CONTROL_ENTRY_RECORD: _only(
+            records.AccessControlEntryRecord,
             ("id", UUID_BYTES),
             ("resource_type", INT8),
             ("resource_name", STRING),
@@ -393,20 +370,26 @@ SCHEMAS = MappingProxyType(
             ("operation", INT8),
             ("permission_type", INT8),
         ),
-        RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD: _only(RemoveAccessControlEntryRecord, ("id", UUID_BYTES)),
-        RecordType.NO_OP_RECORD: _only(NoOpRecord),
-        RecordType.REMOVE_USER_SCRAM_CREDENTIAL_RECORD: _only(
-            RemoveUserScramCredentialRecord, ("name", STRING), ("mechanism", INT8)
+        records.RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD: _only(
+            records.RemoveAccessControlEntryRecord, ("id", UUID_BYTES)
         ),
-        RecordType.BEGIN_TRANSACTION_RECORD: _only(
-            BeginTransactionRecord, tagged=(TaggedField(tag=0, name="name", kind=STRING),)
+        records.RecordType.NO_OP_RECORD: _only(records.NoOpRecord),
+        records.RecordType.REMOVE_USER_SCRAM_CREDENTIAL_RECORD: _only(
+            records.RemoveUserScramCredentialRecord, ("name", STRING), ("mechanism", INT8)
         ),
-        RecordType.END_TRANSACTION_RECORD: _only(EndTransactionRecord),
-        RecordType.ABORT_TRANSACTION_RECORD: _only(
-            AbortTransactionRecord, tagged=(TaggedField(tag=0, name="reason", kind=STRING),)
+        records.RecordType.BEGIN_TRANSACTION_RECORD: _only(
+            records.BeginTransactionRecord, tagged=(TaggedField(tag=0, name="name", kind=STRING),)
         ),
-        RecordType.REMOVE_DELEGATION_TOKEN_RECORD: _only(RemoveDelegationTokenRecord, ("token_id", STRING)),
-        RecordType.UNREGISTER_CONTROLLER_RECORD: _only(UnregisterControllerRecord, ("controller_id", INT32)),
+        records.RecordType.END_TRANSACTION_RECORD: _only(records.EndTransactionRecord),
+        records.RecordType.ABORT_TRANSACTION_RECORD: _only(
+            records.AbortTransactionRecord, tagged=(TaggedField(tag=0, name="reason", kind=STRING),)
+        ),
+        records.RecordType.REMOVE_DELEGATION_TOKEN_RECORD: _only(
+            records.RemoveDelegationTokenRecord, ("token_id", STRING)
+        ),
+        records.RecordType.UNREGISTER_CONTROLLER_RECORD: _only(
+            records.UnregisterControllerRecord, ("controller_id", INT32)
+        ),
     }
 )
 """The schemas of every record type that aclog interprets: one for each version that Kafka 4.3.1 has, from 0."""
@@ -434,17 +417,17 @@ def schema_of(record: Any) -> StructType:
 
 _MAX_INT16 = 0x7FFF
 
-_ACL_FRAME = bytes((FRAME_VERSION, RecordType.ACCESS_CONTROL_ENTRY_RECORD, 0))
+_ACL_FRAME = bytes((records.FRAME_VERSION, records.RecordType.ACCESS_CONTROL_ENTRY_RECORD, 0))
 ACL_CONTENT = len(_ACL_FRAME) + 16
 """Where in the value of an AccessControlEntryRecord its ACL begins: after the frame and the id."""
 
-_REMOVE_FRAME = bytes((FRAME_VERSION, RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD, 0))
+_REMOVE_FRAME = bytes((records.FRAME_VERSION, records.RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD, 0))
 _SHORT = 0x7E
 """The most bytes of a string whose length takes one byte."""
 _REMOVE_SIZE = 20
 """Frame, uuid and an empty tag section: the size of the second most common record."""
 
-_KNOWN_KEYS = frozenset(RecordType)
+_KNOWN_KEYS = frozenset(records.RecordType)
 
 
 def is_known_to_kafka(api_key: int) -> bool:
@@ -464,9 +447,9 @@ def read_frame(value: Buffer) -> tuple[int, int, int]:
 
     """
     frame, at = read_unsigned_varint(value, 0)
-    if frame != FRAME_VERSION:
-        kind = NewerKafkaError if frame > FRAME_VERSION else DecodeError
-        raise kind(f"record frame version {frame}: expected {FRAME_VERSION}", position=0)
+    if frame != records.FRAME_VERSION:
+        kind = NewerKafkaError if frame > records.FRAME_VERSION else DecodeError
+        raise kind(f"record frame version {frame}: expected {records.FRAME_VERSION}", position=0)
     api_key, version_at = read_unsigned_varint(value, at)
     version, body = read_unsigned_varint(value, version_at)
     if api_key > _MAX_INT16:
@@ -476,7 +459,7 @@ def read_frame(value: Buffer) -> tuple[int, int, int]:
     return api_key, version, body
 
 
-def decode_record(value: bytes) -> MetadataRecord:
+def decode_record(value: bytes) -> records.MetadataRecord:
     """Decode a record value; a record type that aclog does not interpret is kept verbatim as an OpaqueRecord.
 
     Raises:
@@ -490,26 +473,26 @@ def decode_record(value: bytes) -> MetadataRecord:
         if acl is not None:
             return acl
     elif value.startswith(_REMOVE_FRAME) and len(value) == _REMOVE_SIZE and not value[-1]:
-        return RemoveAccessControlEntryRecord(id=uuid_of(int.from_bytes(value[3:19])))
+        return records.RemoveAccessControlEntryRecord(id=uuid_of(int.from_bytes(value[3:19])))
     api_key, version, body = read_frame(value)
-    schemas = SCHEMAS.get(RecordType(api_key)) if api_key in _KNOWN_KEYS else None
+    schemas = SCHEMAS.get(records.RecordType(api_key)) if api_key in _KNOWN_KEYS else None
     if schemas is None:
-        return OpaqueRecord(api_key=api_key, version=version, value=value)
+        return records.OpaqueRecord(api_key=api_key, version=version, value=value)
     if version >= len(schemas):
         # Reading a newer version with an older schema could silently misread an ACL, so it is refused even where
         # records of unknown types are tolerated.
-        name, newest = RecordType(api_key).name, len(schemas) - 1
+        name, newest = records.RecordType(api_key).name, len(schemas) - 1
         expected = f"version {newest}" if newest == 0 else f"version {newest} at most"
         what = f"{name} in version {version}, written by a newer Kafka: expected {expected}"
         raise NewerKafkaError(what, position=2)
-    record: MetadataRecord
+    record: records.MetadataRecord
     record, end = schemas[version].read(value, body)
     if end != len(value):
         raise DecodeError(f"{len(value) - end} trailing bytes after the record", position=end)
     return record
 
 
-def _plain_acl(value: bytes) -> AccessControlEntryRecord | None:
+def _plain_acl(value: bytes) -> records.AccessControlEntryRecord | None:
     """Decode the most common record without its schema; None for long or invalid strings, or tagged fields."""
     try:
         # Every varint is assumed to have one byte; the check below rejects values where one has the continuation bit.
@@ -526,7 +509,7 @@ def _plain_acl(value: bytes) -> AccessControlEntryRecord | None:
             return None
         if not (size and principal_size and host_size):
             return None
-        return AccessControlEntryRecord(
+        return records.AccessControlEntryRecord(
             id=uuid_of(int.from_bytes(value[3:19])),
             resource_type=kind,
             resource_name=value[21:name_end].decode(),
@@ -541,37 +524,37 @@ def _plain_acl(value: bytes) -> AccessControlEntryRecord | None:
         return None
 
 
-def decode_values(buffer: Buffer, position: int, header: BatchHeader) -> list[MetadataRecord]:
+def decode_values(buffer: Buffer, position: int, header: BatchHeader) -> list[records.MetadataRecord]:
     """Decode the records of the whole data batch at `position`, in order; header and CRC have been checked.
 
     Raises:
         DecodeError: a malformed batch or a damaged record, with position in the buffer and offset.
 
     """
-    records: list[MetadataRecord] = []
+    decoded: list[records.MetadataRecord] = []
     for start, value in read_values(buffer, position, header):
         try:
-            records.append(decode_record(value))
+            decoded.append(decode_record(value))
         except DecodeError as e:
-            raise e.at(offset=header.base_offset + len(records), base=start) from None
-    return records
+            raise e.at(offset=header.base_offset + len(decoded), base=start) from None
+    return decoded
 
 
-def encode_record(record: MetadataRecord) -> bytes:
+def encode_record(record: records.MetadataRecord) -> bytes:
     """Return the value of a record, byte for byte as Kafka writes it; an OpaqueRecord returns its original bytes.
 
     Raises:
         EncodeError: a field that the format cannot represent.
 
     """
-    if type(record) is AccessControlEntryRecord and not record.tagged_fields:
+    if type(record) is records.AccessControlEntryRecord and not record.tagged_fields:
         return encode_acl(record, record.id)
-    if isinstance(record, OpaqueRecord):
+    if isinstance(record, records.OpaqueRecord):
         return record.value
     schemas, version = SCHEMAS[record.api_key], record_version(record)
     if version >= len(schemas):
         raise EncodeError(f"{record.api_key.name} in version {version}: expected {len(schemas) - 1} at most")
-    return bytes((FRAME_VERSION, record.api_key, version)) + schemas[version].write(record)
+    return bytes((records.FRAME_VERSION, record.api_key, version)) + schemas[version].write(record)
 
 
 class AclFields(Protocol):
@@ -605,7 +588,7 @@ def encode_acl(acl: AclFields, id: UUID) -> bytes:  # noqa: A002  # the record's
     plain = _plain_acl_value(acl, id)
     if plain is not None:
         return plain
-    record = AccessControlEntryRecord(
+    record = records.AccessControlEntryRecord(
         id=id,
         resource_type=acl.resource_type,
         resource_name=acl.resource_name,
@@ -615,7 +598,7 @@ def encode_acl(acl: AclFields, id: UUID) -> bytes:  # noqa: A002  # the record's
         operation=acl.operation,
         permission_type=acl.permission_type,
     )
-    return _ACL_FRAME + SCHEMAS[RecordType.ACCESS_CONTROL_ENTRY_RECORD][0].write(record)
+    return _ACL_FRAME + SCHEMAS[records.RecordType.ACCESS_CONTROL_ENTRY_RECORD][0].write(record)
 
 
 def _plain_acl_value(acl: AclFields, id_: UUID) -> bytes | None:

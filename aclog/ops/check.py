@@ -21,7 +21,8 @@ from aclog.analysis.regions import (
     witness,
 )
 from aclog.analysis.who_can import Permission, intent_permissions, permission_key, permission_object, permissions
-from aclog.authorizer.acl import Origins, ResourceType, StandardAcl
+from aclog.authorizer.acl import Origins, StandardAcl
+from aclog.authorizer.codes import ResourceType
 from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError

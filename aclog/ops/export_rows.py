@@ -9,24 +9,14 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from aclog.authorizer import acl
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.credentials.scram import ScramMechanism, UserCredentials
+from aclog.metalog import records
 from aclog.metalog.codec import decode_record, encode_record
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.json_object import check_unicode
 from aclog.metalog.primitives import parse_uuid, uuid_text
-from aclog.metalog.records import (
-    AccessControlEntryRecord,
-    BrokerRecord,
-    DelegationTokenRecord,
-    FeatureLevelRecord,
-    MetadataRecord,
-    OpaqueRecord,
-    RecordType,
-    RegisterBrokerRecord,
-    TaggedFields,
-    UserScramCredentialRecord,
-)
 from aclog.metalog.text_forms import HIDDEN, record_json
 from aclog.snapshots.history import Change
 from aclog.terminal.columns import json_text
@@ -105,23 +95,23 @@ NO_ID = UUID(int=0)
 """The id in the record of an ACL from a source without ids; Kafka never assigns it (Uuid.ZERO_UUID)."""
 
 
-def row_of(record: MetadataRecord, *, show_secrets: bool) -> Row:
+def row_of(record: records.MetadataRecord, *, show_secrets: bool) -> Row:
     """Return the record as a row with one key, its kind; `show_secrets` includes salts and keys."""
     match record:
-        case AccessControlEntryRecord():
+        case records.AccessControlEntryRecord():
             return {"acl": acl_row(record)}
-        case UserScramCredentialRecord():
+        case records.UserScramCredentialRecord():
             return {"scram": _scram_row(record, show_secrets=show_secrets)}
-        case DelegationTokenRecord():
+        case records.DelegationTokenRecord():
             return {"delegationToken": _token_row(record)}
-        case FeatureLevelRecord():
+        case records.FeatureLevelRecord():
             tagged = _tagged_rows(record.tagged_fields)
             return {"feature": {"name": record.name, "level": record.feature_level, "taggedFields": tagged}}
-        case OpaqueRecord():
+        case records.OpaqueRecord():
             hidden = not show_secrets and record_json(record)["data"] == {"base64": HIDDEN}
             value = None if hidden else record.value
-            return {"opaque": {"type": code_text(RecordType, record.api_key), "value": value}}
-        case RegisterBrokerRecord():
+            return {"opaque": {"type": code_text(records.RecordType, record.api_key), "value": value}}
+        case records.RegisterBrokerRecord():
             return {"opaque": {"type": record.api_key.name, "value": encode_record(record)}}
         case _:
             raise TypeError(f"{type(record).__name__} is not part of a state")
@@ -134,7 +124,7 @@ def keyless_rows(users: Iterable[UserCredentials]) -> Iterator[Row]:
             yield {"scram": _scram(user.user, info.mechanism, info.iterations)}
 
 
-def record_of(kind: str, row: Mapping[str, Any]) -> MetadataRecord | None:
+def record_of(kind: str, row: Mapping[str, Any]) -> records.MetadataRecord | None:
     """Return the record of a row; None if it was exported without its secrets.
 
     Raises:
@@ -144,7 +134,7 @@ def record_of(kind: str, row: Mapping[str, Any]) -> MetadataRecord | None:
     return _READERS[kind](row)
 
 
-def acl_row(record: AccessControlEntryRecord) -> Row:
+def acl_row(record: records.AccessControlEntryRecord) -> Row:
     """Return an ACL as the schema's Acl."""
     return {
         "id": uuid_text(record.id) if record.id != NO_ID else None,
@@ -159,7 +149,7 @@ def acl_row(record: AccessControlEntryRecord) -> Row:
     }
 
 
-def record_of_rule(rule: StandardAclWithId) -> AccessControlEntryRecord:
+def record_of_rule(rule: StandardAclWithId) -> records.AccessControlEntryRecord:
     """Return the record that adds an ACL."""
     return acl.record_of(rule.acl, rule.id or NO_ID)
 
@@ -176,9 +166,9 @@ def change_row(change: Change) -> Row:
     }
 
 
-def acl_record(row: Mapping[str, Any]) -> AccessControlEntryRecord:
+def acl_record(row: Mapping[str, Any]) -> records.AccessControlEntryRecord:
     """Return the record of the schema's Acl. Raises as record_of."""
-    return AccessControlEntryRecord(
+    return records.AccessControlEntryRecord(
         id=NO_ID if row["id"] is None else parse_uuid(row["id"]),
         resource_type=parse_code(ResourceType, row["resourceType"]),
         resource_name=row["resourceName"],
@@ -191,7 +181,7 @@ def acl_record(row: Mapping[str, Any]) -> AccessControlEntryRecord:
     )
 
 
-def _scram_row(record: UserScramCredentialRecord, *, show_secrets: bool) -> Row:
+def _scram_row(record: records.UserScramCredentialRecord, *, show_secrets: bool) -> Row:
     row = _scram(record.name, record.mechanism, record.iterations)
     if show_secrets:
         row |= {"salt": record.salt, "storedKey": record.stored_key, "serverKey": record.server_key}
@@ -211,10 +201,10 @@ def _scram(user: str, mechanism: int, iterations: int) -> Row:
     }
 
 
-def _scram_record(row: Mapping[str, Any]) -> UserScramCredentialRecord | None:
+def _scram_record(row: Mapping[str, Any]) -> records.UserScramCredentialRecord | None:
     if row["salt"] is None or row["storedKey"] is None or row["serverKey"] is None:
         return None
-    return UserScramCredentialRecord(
+    return records.UserScramCredentialRecord(
         name=row["user"],
         mechanism=parse_code(ScramMechanism, row["mechanism"].replace("SCRAM-SHA-", "SCRAM_SHA_")),
         salt=row["salt"],
@@ -225,7 +215,7 @@ def _scram_record(row: Mapping[str, Any]) -> UserScramCredentialRecord | None:
     )
 
 
-def _token_row(record: DelegationTokenRecord) -> Row:
+def _token_row(record: records.DelegationTokenRecord) -> Row:
     return {
         "tokenId": record.token_id,
         "owner": record.owner,
@@ -238,8 +228,8 @@ def _token_row(record: DelegationTokenRecord) -> Row:
     }
 
 
-def _token_record(row: Mapping[str, Any]) -> DelegationTokenRecord:
-    return DelegationTokenRecord(
+def _token_record(row: Mapping[str, Any]) -> records.DelegationTokenRecord:
+    return records.DelegationTokenRecord(
         owner=row["owner"],
         requester=row["requester"],
         renewers=tuple(row["renewers"]),
@@ -251,11 +241,11 @@ def _token_record(row: Mapping[str, Any]) -> DelegationTokenRecord:
     )
 
 
-def _feature_record(row: Mapping[str, Any]) -> FeatureLevelRecord:
-    return FeatureLevelRecord(name=row["name"], feature_level=row["level"], tagged_fields=_tagged_fields(row))
+def _feature_record(row: Mapping[str, Any]) -> records.FeatureLevelRecord:
+    return records.FeatureLevelRecord(name=row["name"], feature_level=row["level"], tagged_fields=_tagged_fields(row))
 
 
-def _opaque_record(row: Mapping[str, Any]) -> OpaqueRecord | BrokerRecord | None:
+def _opaque_record(row: Mapping[str, Any]) -> records.OpaqueRecord | records.BrokerRecord | None:
     if row["value"] is None:
         return None
     try:
@@ -263,16 +253,16 @@ def _opaque_record(row: Mapping[str, Any]) -> OpaqueRecord | BrokerRecord | None
     except DecodeError as error:
         raise ConfigError(f"not an opaque record: {error}") from error
     # An export by an aclog of before has changes of registrations as well, which follow them.
-    if not isinstance(record, OpaqueRecord | BrokerRecord):
+    if not isinstance(record, records.OpaqueRecord | records.BrokerRecord):
         raise ConfigError(f"not an opaque record: its value is a {record.api_key.name}")
     return record
 
 
-def _tagged_rows(fields: TaggedFields) -> list[Row]:
+def _tagged_rows(fields: records.TaggedFields) -> list[Row]:
     return [{"tag": tag, "data": data} for tag, data in fields]
 
 
-def _tagged_fields(row: Mapping[str, Any]) -> TaggedFields:
+def _tagged_fields(row: Mapping[str, Any]) -> records.TaggedFields:
     return tuple((field["tag"], field["data"]) for field in row["taggedFields"])
 
 
@@ -298,7 +288,7 @@ def parse_code(kind: type[IntEnum], text: str) -> int:
     raise ConfigError(f"{text[:40]!r} is neither one of {', '.join(kind.__members__)} nor a code")
 
 
-_READERS: Mapping[str, Callable[[Mapping[str, Any]], MetadataRecord | None]] = {
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], records.MetadataRecord | None]] = {
     "acl": acl_record,
     "scram": _scram_record,
     "delegationToken": _token_record,

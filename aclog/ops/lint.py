@@ -42,9 +42,9 @@ from aclog.ops.policies import existing_topics, policies_of, read_premises
 from aclog.snapshots.image import Image
 from aclog.sources.accesses import SeenAccesses, read_seen_accesses
 from aclog.sources.acl_lines import NameFile
-from aclog.sources.choice import AclsSource, ChosenSource
+from aclog.sources.choice import UNREAD, AclsSource, ChosenSource
 from aclog.sources.formats.rule import StatedRules
-from aclog.sources.formats.unread import UNREAD, Unread
+from aclog.sources.formats.unread import Unread
 from aclog.sources.logs import LogPast, past_of
 from aclog.sources.repository import (
     AuthorizerSettings,

@@ -13,17 +13,9 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    code_name,
-    object_of_rule,
-)
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId, code_name, object_of_rule
 from aclog.authorizer.acls_image import AclsImage, Verdict
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.config.properties import read_properties
 from aclog.metalog.errors import ConfigError, plural

@@ -10,8 +10,9 @@ from uuid import UUID
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import AclBindingFilter, ResourceType, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import ResourceType
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.authorizer.settings import RANGES_LEVEL
 from aclog.client import requests
@@ -25,7 +26,8 @@ from aclog.metalog.filelog.files import METADATA_DIRECTORY, list_checkpoints, li
 from aclog.metalog.filelog.meta_properties import META_PROPERTIES
 from aclog.metalog.primitives import RandomIds, current_time_ms
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from aclog.protocol.headers import CREATE_ACLS, RequestError
+from aclog.protocol import api_keys
+from aclog.protocol.headers import RequestError
 from aclog.server.controller.activation import formatted_log, is_begun
 from aclog.server.feature_levels import METADATA_VERSIONS, feature_levels
 from aclog.server.storage import READ_ONLY
@@ -576,7 +578,7 @@ class QuorumTargetWriter:
         """Refuse ACLs on USER resources before a quorum that is too old for them is sent any."""
         users = [acl for acl in acls if acl.resource_type == ResourceType.USER]
         try:
-            requests.version_for(self._connection, CREATE_ACLS, [acl.resource_type for acl in users])
+            requests.version_for(self._connection, api_keys.CREATE_ACLS, [acl.resource_type for acl in users])
         except ConfigError as error:
             for acl in users:
                 self._refuse(acl, "not created", error)

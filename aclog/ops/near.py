@@ -5,8 +5,9 @@ from difflib import get_close_matches
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.who_can import rules_on
-from aclog.authorizer.acl import WILDCARD, AclBindingFilter, PatternType, ResourcePattern, ResourceType, code_name
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, code_name
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import WILDCARD, PatternType, ResourceType
 from aclog.authorizer.settings import is_set, name_text, pattern_text
 from aclog.metalog.errors import plural
 from aclog.snapshots.image import Image

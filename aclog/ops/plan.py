@@ -14,9 +14,9 @@ from aclog.planning.plan import PlaceAddress, Plan, RefusedError, step_object
 from aclog.planning.planner import DeleteLimit, Holdings, PlannedChange, change_as_asked, change_to_want, make_plan
 from aclog.planning.report import PlanReport, RuleUses
 from aclog.sources.acl_lines import NameFile, read_changes
-from aclog.sources.choice import find_rules
+from aclog.sources.choice import find_rules, not_accepted
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.unread import Unread, not_accepted, unread_text
+from aclog.sources.formats.unread import Unread, unread_text
 from aclog.sources.read_options import NO_INPUTS, ModuleInputs, ReadOptions
 from aclog.targets.applies import origin_now
 from aclog.targets.opening import FoundPlace, PlaceSettings, find_place

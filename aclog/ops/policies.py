@@ -34,8 +34,7 @@ from aclog.snapshots.deciding_kafka import (
 )
 from aclog.snapshots.image import Image, StateSource
 from aclog.sources.acl_lines import NameFile
-from aclog.sources.choice import ChosenSource, gaps_of, settings_premises
-from aclog.sources.formats.unread import UNREAD
+from aclog.sources.choice import UNREAD, ChosenSource, gaps_of, settings_premises
 from aclog.sources.logs import LogSource
 from aclog.sources.notes import Notify
 from aclog.terminal.columns import json_text

@@ -21,17 +21,8 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.regions import EVERYONE, Names, Query, Subtree, common, only, operations_of
 from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_rows
 from aclog.analysis.who_can import SUPER_USER, Permission, access_text, permissions, reason_lines
-from aclog.authorizer.acl import (
-    CLUSTER_NAME,
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
-    AclBindingFilter,
-    AclOperation,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    acl_text,
-)
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, acl_text
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import plural
 from aclog.ops.lint import lint_source
 from aclog.ops.policies import StatedSettings, policy_of, read_premises, settings_of

@@ -41,16 +41,13 @@ from aclog.analysis.rows.folding import rows
 from aclog.analysis.rows.report import ReportRow, decided_by_text, markdown_text, request_text, row_lines
 from aclog.analysis.rows.report import sarif_log as difference_log
 from aclog.analysis.rule_tests.case import Failure, Outcome, parse_resource, resource_text, with_ids
-from aclog.analysis.rule_tests.report import EachRun, nearest_change
+from aclog.analysis.rule_tests.results import EachRun, nearest_change
 from aclog.authorizer.acl import (
-    AclOperation,
     ChangePlace,
     FileOrigin,
     ModuleCall,
     Origins,
-    PatternType,
     ResourcePattern,
-    ResourceType,
     StandardAcl,
     TwoOrigins,
     acl_text,
@@ -58,6 +55,7 @@ from aclog.authorizer.acl import (
     origin_text,
 )
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.authorizer.symbols import is_symbol, known_beginning, symbols_of
@@ -70,10 +68,10 @@ from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.accesses import Accesses, need_file, read_accesses
 from aclog.sources.acl_lines import NameFile
-from aclog.sources.choice import ChosenSource, SourceSelection, choose_source, gaps_of
+from aclog.sources.choice import UNREAD, ChosenSource, SourceSelection, choose_source, gaps_of, parse_accepted
 from aclog.sources.cluster_parts import cluster_parts
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.unread import UNREAD, Unread, UnreadKind, parse_accepted
+from aclog.sources.formats.unread import Unread, UnreadKind
 from aclog.sources.git import (
     GitPlace,
     HostedLines,

@@ -22,14 +22,7 @@ from aclog.metalog.filelog.files import leave_notice, log_error, withdraw_notice
 from aclog.metalog.primitives import RandomIds, current_time_ms
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.ops.removal_limit import RemovalLimit
-from aclog.protocol.error_codes import (
-    BROKER_NOT_AVAILABLE,
-    NETWORK_EXCEPTION,
-    NOT_CONTROLLER,
-    NOT_LEADER_OR_FOLLOWER,
-    REQUEST_TIMED_OUT,
-    UNKNOWN_SERVER_ERROR,
-)
+from aclog.protocol import error_codes
 from aclog.protocol.headers import RequestError
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
@@ -97,12 +90,12 @@ and are retried after 0.5 s at most.
 """
 
 _OUT_OF_REACH = {
-    UNKNOWN_SERVER_ERROR,
-    NOT_LEADER_OR_FOLLOWER,
-    REQUEST_TIMED_OUT,
-    BROKER_NOT_AVAILABLE,
-    NETWORK_EXCEPTION,
-    NOT_CONTROLLER,
+    error_codes.UNKNOWN_SERVER_ERROR,
+    error_codes.NOT_LEADER_OR_FOLLOWER,
+    error_codes.REQUEST_TIMED_OUT,
+    error_codes.BROKER_NOT_AVAILABLE,
+    error_codes.NETWORK_EXCEPTION,
+    error_codes.NOT_CONTROLLER,
 }
 """The errors of a broker without an answer from a controller. Other errors have other causes."""
 

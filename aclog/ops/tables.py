@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from aclog.analysis.rows.report import Cell, Kind, arrow_table, pandas_frame
 from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_cells
-from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType
+from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
 from aclog.authorizer.settings import name_text
 from aclog.snapshots.history import Change

@@ -9,7 +9,7 @@ from attrs import define, evolve, field, frozen
 from aclog.analysis.policy import Policy, generation_object
 from aclog.analysis.regions import JsonObject
 from aclog.analysis.rule_tests.case import Case, Outcome, with_ids
-from aclog.analysis.rule_tests.report import (
+from aclog.analysis.rule_tests.results import (
     Coverage,
     EachRun,
     MutationResult,

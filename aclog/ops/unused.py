@@ -10,9 +10,10 @@ import numpy as np
 from attrs import evolve
 
 from aclog.analysis.regions import JsonObject
-from aclog.authorizer.acl import AclPermissionType, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import Reason
+from aclog.authorizer.codes import AclPermissionType
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, plural

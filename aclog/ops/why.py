@@ -9,7 +9,8 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Query, Region, only, pattern_meets
 from aclog.analysis.timeline import Event, Question, RegionsSince, concerns_controllers, intervals, policy_after
 from aclog.analysis.who_can import Permission
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL, StandardAcl, is_cidr
+from aclog.authorizer.acl import StandardAcl, is_cidr
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL
 from aclog.authorizer.settings import Settings
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.deciding_kafka import KafkaChange, kafka_history

@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import known_names
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import Settings, parse_super_users
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError

@@ -27,19 +27,9 @@ from aclog.analysis.regions import (
     Subtree,
 )
 from aclog.analysis.rows.row import extent_of, is_allow
-from aclog.authorizer.acl import (
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    StandardAcl,
-    StandardAclWithId,
-    acl_text,
-    record_of,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId, acl_text, record_of
 from aclog.authorizer.acls_image import AclsImage, pattern_of_content
+from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.index.layout import prefix_range
 from aclog.authorizer.settings import Settings
 from aclog.planning.plan import Stage, Step

@@ -6,32 +6,15 @@ from uuid import UUID
 
 from attrs import evolve, field, frozen
 
+from aclog.analysis import regions
 from aclog.analysis.comparison import allowed, differences
 from aclog.analysis.intents import Intent, Need
 from aclog.analysis.policy import Policy, deciding, merged, only_on
-from aclog.analysis.regions import (
-    EVERYONE,
-    LONGEST,
-    Direction,
-    Principals,
-    Query,
-    Region,
-    is_legal_topic,
-    only,
-    operations_of,
-    witness,
-)
+from aclog.analysis.regions import only
 from aclog.analysis.rule_tests.case import Application, IntentNeeds, intent_needs, stream_needs
 from aclog.analysis.who_can import Permission, permission_key, permissions
 from aclog.authorizer.acl import (
-    SUPPORTED_OPERATIONS,
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
     ResourcePattern,
-    ResourceType,
     StandardAcl,
     StandardAclWithId,
     acl_text,
@@ -46,6 +29,15 @@ from aclog.authorizer.acls_image import (
     changed_acls,
     content_of,
     pattern_of_content,
+)
+from aclog.authorizer.codes import (
+    SUPPORTED_OPERATIONS,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
 )
 from aclog.authorizer.control import refusal
 from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
@@ -87,7 +79,9 @@ def by_rules_alone(settings: Settings) -> Settings:
 # The smallest subset of some ACLs that allows what all of them would allow together.
 
 
-def least_rules(policies: Collection[Policy], rules: Sequence[StandardAcl], query: Query) -> tuple[StandardAcl, ...]:
+def least_rules(
+    policies: Collection[Policy], rules: Sequence[StandardAcl], query: regions.Query
+) -> tuple[StandardAcl, ...]:
     """Return the ACLs to add to policies so that each allows as much of the query as with all of `rules`.
 
     No ACL of the result can be left out. The policies have the same ACLs and different settings. All of `rules` are
@@ -108,8 +102,10 @@ def least_rules(policies: Collection[Policy], rules: Sequence[StandardAcl], quer
     return tuple(added)
 
 
-def _gains(old: Policy, new: Policy, query: Query, rule: StandardAcl) -> bool:
-    return any(each.direction is Direction.GAINED for each in differences(old, new, query=query, changed=(rule,)))
+def _gains(old: Policy, new: Policy, query: regions.Query, rule: StandardAcl) -> bool:
+    return any(
+        each.direction is regions.Direction.GAINED for each in differences(old, new, query=query, changed=(rule,))
+    )
 
 
 # The patterns of ACLs as sets of names; LITERAL `*` contains every name here.
@@ -151,13 +147,15 @@ class AccessRequest:
     """The hosts of the ACLs; if empty: `*` when granting, all hosts when revoking."""
 
     @property
-    def principals(self) -> Principals:
+    def principals(self) -> regions.Principals:
         """The principals whose requests the query covers."""
-        return EVERYONE if self.principal == WILDCARD_PRINCIPAL else only(self.principal)
+        return regions.EVERYONE if self.principal == WILDCARD_PRINCIPAL else only(self.principal)
 
-    def query(self, need: Need, operations: int) -> Query:
+    def query(self, need: Need, operations: int) -> regions.Query:
         """Return the query for some operations on all names of a need."""
-        return Query(resources=tuple(map(all_names, need.patterns)), operations=operations, principals=self.principals)
+        return regions.Query(
+            resources=tuple(map(all_names, need.patterns)), operations=operations, principals=self.principals
+        )
 
     def ranges(self) -> Iterator[StandardAcl]:
         """Yield those of `rules` whose hosts are ranges of addresses."""
@@ -185,7 +183,7 @@ class AccessRequest:
 
 def least_operations(mask: int) -> tuple[AclOperation, ...]:
     """Return the fewest operations of a mask whose ALLOWs imply the whole mask."""
-    operations = tuple(operations_of(mask))
+    operations = tuple(regions.operations_of(mask))
     return tuple(
         each for each in operations if not any(each != other and gives(other) >> each & 1 for other in operations)
     )
@@ -219,7 +217,7 @@ class Overruled:
     The ACL is None where Kafka's authorizer throws, because an ACL there has a principal without a colon.
     """
 
-    region: Region
+    region: regions.Region
     rule: StandardAcl | None
     only: Generation | None = None
     """The only generation of Kafka that denies it, if several may decide."""
@@ -271,10 +269,10 @@ def grant(
     )
 
 
-def _query(request: AccessRequest) -> Query:
+def _query(request: AccessRequest) -> regions.Query:
     """Return the query for all operations on all requested names."""
     resources = (resource for need in request.needs for resource in request.query(need, 0).resources)
-    return Query(resources=tuple(resources), principals=request.principals)
+    return regions.Query(resources=tuple(resources), principals=request.principals)
 
 
 def _check_rules(rules: Iterable[StandardAcl], *, cidr: bool, only: Generation | None) -> None:
@@ -285,12 +283,12 @@ def _check_rules(rules: Iterable[StandardAcl], *, cidr: bool, only: Generation |
             raise RefusedError(f"{acl_text(each)}: {by}{why}")
 
 
-def _overruled(rules: Iterable[StandardAcl], after: Policy, query: Query) -> Iterator[Overruled]:
+def _overruled(rules: Iterable[StandardAcl], after: Policy, query: regions.Query) -> Iterator[Overruled]:
     """Yield the requests of a query that the desired ACLs alone would allow, and the policy with them denies."""
     alone = policy_with(rules, by_rules_alone(after.settings))
     for each in differences(alone, after, query=query):
-        if each.direction is Direction.LOST:
-            rule = deciding(after, witness(each.region))
+        if each.direction is regions.Direction.LOST:
+            rule = deciding(after, regions.witness(each.region))
             yield Overruled(region=each.region, rule=rule if isinstance(rule, StandardAcl) else None)
 
 
@@ -300,7 +298,7 @@ def _check_some_allowed(
     """Check that each operation is allowed on some name of each pattern."""
     hosts = dict.fromkeys(map(one_address, request.hosts or (WILDCARD,)))
     for need in request.needs:
-        for operation in operations_of(need.operations):
+        for operation in regions.operations_of(need.operations):
             for host in hosts:
                 query = evolve(request.query(need, 1 << operation), host=host)
                 if not any(True for _ in allowed(after, query)):
@@ -439,8 +437,8 @@ def _check_name(pattern: ResourcePattern, *, for_new_rule: bool) -> None:
 
 
 def _is_legal(pattern: ResourcePattern) -> bool:
-    is_prefix = pattern.pattern_type == PatternType.PREFIXED and len(pattern.name) < LONGEST
-    return is_legal_topic(f"{pattern.name}x" if is_prefix else pattern.name)
+    is_prefix = pattern.pattern_type == PatternType.PREFIXED and len(pattern.name) < regions.LONGEST
+    return regions.is_legal_topic(f"{pattern.name}x" if is_prefix else pattern.name)
 
 
 # Revoking: the principal's own ACLs that grant the access, what else they grant, and what still allows the access.
@@ -520,7 +518,7 @@ def _replacements(
     rules = sorted({each for acl, mask in removed.items() for each in _rest(acl, mask)}, key=wide_first)
     allows = [acl for acl in near if acl.permission_type == AclPermissionType.ALLOW and ":" in acl.principal]
     remaining = [acl for acl in allows if acl not in removed]
-    return least_rules([policy_with(remaining, by_rules_alone(settings)) for settings in each], rules, Query())
+    return least_rules([policy_with(remaining, by_rules_alone(settings)) for settings in each], rules, regions.Query())
 
 
 def _rest(acl: StandardAcl, mask: int) -> Iterator[StandardAcl]:
@@ -597,8 +595,8 @@ def _by_name(pattern: ResourcePattern) -> tuple[str, int]:
 
 
 def side_effects(
-    changes: Sequence[RuleChange], contents: AbstractSet[bytes], settings: Settings, direction: Direction
-) -> list[Region]:
+    changes: Sequence[RuleChange], contents: AbstractSet[bytes], settings: Settings, direction: regions.Direction
+) -> list[regions.Region]:
     """Return the requests of any principal that a change moves in a direction in which it should move none.
 
     Where resources without ACLs are open (allow.everyone.if.no.acl.found), the first ACL on one closes it to everyone

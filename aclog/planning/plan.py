@@ -12,18 +12,9 @@ import numpy as np
 from attrs import define, field, frozen
 
 from aclog.analysis.regions import JsonObject
-from aclog.authorizer.acl import (
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    StandardAcl,
-    object_of_rule,
-    resource_of,
-    rule_of_object,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, object_of_rule, resource_of, rule_of_object
 from aclog.authorizer.acls_image import AclsImage, Action, contents_of, image_of, pattern_of_content
+from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclPermissionType, PatternType
 from aclog.authorizer.settings import Generation, Settings
 from aclog.authorizer.standard import Premises
 from aclog.metalog.errors import ConfigError, MetadataError

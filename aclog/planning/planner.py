@@ -9,20 +9,9 @@ from attrs import evolve, frozen
 
 from aclog.analysis.policy import generation_object, merged, only_on
 from aclog.analysis.regions import JsonObject, Region, region_object
-from aclog.authorizer.acl import (
-    NO_ORIGINS,
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
-    AclOperation,
-    Origins,
-    PatternType,
-    ResourcePattern,
-    StandardAcl,
-    acl_text,
-    places_text,
-    resource_of,
-)
+from aclog.authorizer.acl import NO_ORIGINS, Origins, ResourcePattern, StandardAcl, acl_text, places_text, resource_of
 from aclog.authorizer.acls_image import Action, RuleChange, acl_of_content, content_of, ranges_among
+from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, PatternType
 from aclog.authorizer.control import malformed
 from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.errors import ConfigError, EncodeError

@@ -11,14 +11,8 @@ from aclog.authorizer.interface import AclCreateResult, AclDeleteResult, AclRequ
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.primitives import compact_string, read_unsigned_varint
 from aclog.metalog.records import DelegationTokenRecord
-from aclog.protocol.error_codes import UNKNOWN_SERVER_ERROR
-from aclog.protocol.headers import (
-    CREATE_DELEGATION_TOKEN,
-    DESCRIBE_ACLS,
-    DESCRIBE_DELEGATION_TOKEN,
-    RENEW_DELEGATION_TOKEN,
-    tagged_fields,
-)
+from aclog.protocol import api_keys, error_codes
+from aclog.protocol.headers import tagged_fields
 from aclog.protocol.messages import NO_ERROR, NO_THROTTLE, FieldWriter, field_writer, int8
 
 # DescribeAcls responses read without kio, and without an object per ACL, because they may hold a hundred thousand.
@@ -253,8 +247,8 @@ def acl_error(error: MetadataError | None) -> tuple[int, str | None]:
     if isinstance(error, AclRequestError):
         return error.code, error.message
     if isinstance(error, AuthorizerNotReadyError):
-        return UNKNOWN_SERVER_ERROR, f"AUTHORIZER_NOT_READY: {error}"
-    return UNKNOWN_SERVER_ERROR, None
+        return error_codes.UNKNOWN_SERVER_ERROR, f"AUTHORIZER_NOT_READY: {error}"
+    return error_codes.UNKNOWN_SERVER_ERROR, None
 
 
 def describe_acls_chunks(version: int, acls: Iterable[StandardAclWithId], piece: int = PIECE) -> Iterator[bytes]:
@@ -262,7 +256,7 @@ def describe_acls_chunks(version: int, acls: Iterable[StandardAclWithId], piece:
 
     ACLs are grouped by resource; ACLs that differ only in their ids appear once (DescribeAclsResponse.aclsResources).
     """
-    form = field_writer(DESCRIBE_ACLS, version)
+    form = field_writer(api_keys.DESCRIBE_ACLS, version)
     resources: dict[tuple[int, str, int], dict[bytes, None]] = {}
     for count, each in enumerate(acls, 1):
         acl = each.acl
@@ -283,7 +277,7 @@ def describe_acls_chunks(version: int, acls: Iterable[StandardAclWithId], piece:
 
 def delete_acls_chunks(version: int, results: Sequence[AclDeleteResult], piece: int = PIECE) -> Iterator[bytes]:
     """Yield the body of the DeleteAcls response (versions 1 to 3) in chunks, one result per filter."""
-    form = field_writer(DESCRIBE_ACLS, version)
+    form = field_writer(api_keys.DESCRIBE_ACLS, version)
     yield NO_THROTTLE + form.array(len(results))
     for result in results:
         yield form.error(*acl_error(result.error)) + form.array(len(result.deleted))
@@ -297,7 +291,7 @@ def create_acls_body(version: int, results: Sequence[AclCreateResult]) -> bytes:
     """Return the body of the CreateAcls response (versions 1 to 3); the message of a success is empty, as in Kafka."""
     if len(results) == 1 and results[0].error is None:
         return _one_created(version)
-    form = field_writer(DESCRIBE_ACLS, version)
+    form = field_writer(api_keys.DESCRIBE_ACLS, version)
     success = NO_ERROR + form.string("") + form.tags
     parts = [success if each.error is None else form.error(*acl_error(each.error)) + form.tags for each in results]
     return NO_THROTTLE + form.array(len(parts)) + b"".join(parts) + form.tags
@@ -306,7 +300,7 @@ def create_acls_body(version: int, results: Sequence[AclCreateResult]) -> bytes:
 @cache
 def _one_created(version: int) -> bytes:
     """Return the body that nearly every CreateAcls response has."""
-    form = field_writer(DESCRIBE_ACLS, version)
+    form = field_writer(api_keys.DESCRIBE_ACLS, version)
     return NO_THROTTLE + form.array(1) + NO_ERROR + form.string("") + form.tags + form.tags
 
 
@@ -332,7 +326,7 @@ REQUESTER_SINCE = 3
 
 def token_created_response(version: int, token: DelegationTokenRecord, token_hmac: bytes) -> bytes:
     """Return the body of a successful CreateDelegationToken response (versions 1 to 3)."""
-    form = field_writer(CREATE_DELEGATION_TOKEN, version)
+    form = field_writer(api_keys.CREATE_DELEGATION_TOKEN, version)
     who = form.principal(token.owner) + (form.principal(token.requester) if version >= REQUESTER_SINCE else b"")
     times = _long(token.issue_timestamp) + _long(token.expiration_timestamp) + _long(token.max_timestamp)
     token_fields = form.string(token.token_id) + form.binary(token_hmac)
@@ -341,7 +335,7 @@ def token_created_response(version: int, token: DelegationTokenRecord, token_hma
 
 def token_refused_response(version: int, owner: str, requester: str, *, error_code: int, timestamp: int) -> bytes:
     """Return the body of a failed CreateDelegationToken response; `timestamp` is used for all three times."""
-    form = field_writer(CREATE_DELEGATION_TOKEN, version)
+    form = field_writer(api_keys.CREATE_DELEGATION_TOKEN, version)
     who = form.principal(owner) + (form.principal(requester) if version >= REQUESTER_SINCE else b"")
     nothing = form.string("") + form.binary(b"")
     return _short(error_code) + who + 3 * _long(timestamp) + nothing + NO_THROTTLE + form.tags
@@ -349,14 +343,19 @@ def token_refused_response(version: int, owner: str, requester: str, *, error_co
 
 def token_expiry_response(version: int, error_code: int, expiry_ms: int) -> bytes:
     """Return the body of a RenewDelegationToken or ExpireDelegationToken response (versions 1 and 2)."""
-    return _short(error_code) + _long(expiry_ms) + NO_THROTTLE + field_writer(RENEW_DELEGATION_TOKEN, version).tags
+    return (
+        _short(error_code)
+        + _long(expiry_ms)
+        + NO_THROTTLE
+        + field_writer(api_keys.RENEW_DELEGATION_TOKEN, version).tags
+    )
 
 
 def describe_tokens_response(
     version: int, tokens: Iterable[tuple[DelegationTokenRecord, bytes]], error_code: int = 0
 ) -> bytes:
     """Return the body of a DescribeDelegationToken response (versions 1 to 3) with tokens and their HMACs."""
-    form = field_writer(DESCRIBE_DELEGATION_TOKEN, version)
+    form = field_writer(api_keys.DESCRIBE_DELEGATION_TOKEN, version)
     described = [_described(form, version, token, token_hmac) for token, token_hmac in tokens]
     return _short(error_code) + form.array(len(described)) + b"".join(described) + NO_THROTTLE + form.tags
 

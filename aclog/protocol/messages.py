@@ -26,8 +26,10 @@ from kio.static.primitive import i16, i32, i32Timedelta
 
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.primitives import read_unsigned_varint, unsigned_varint
+from aclog.protocol import api_keys
+from aclog.protocol.api_keys import is_flexible
 from aclog.protocol.error_codes import KnownErrorCode, error_code
-from aclog.protocol.headers import API_VERSIONS, UNREGISTER_CONTROLLER, is_flexible, tagged_fields
+from aclog.protocol.headers import tagged_fields
 
 # Messages of Kafka 4.4 that kio does not have yet, in the form of its classes.
 
@@ -39,7 +41,7 @@ class ApiVersionsRequest:
     __type__: ClassVar = EntityType.request
     __version__: ClassVar[i16] = i16(5)
     __flexible__: ClassVar[bool] = True
-    __api_key__: ClassVar[i16] = i16(API_VERSIONS)
+    __api_key__: ClassVar[i16] = i16(api_keys.API_VERSIONS)
     __header_schema__: ClassVar[type[RequestHeader]] = RequestHeader
     client_software_name: str = field(metadata={"kafka_type": "string"})
     client_software_version: str = field(metadata={"kafka_type": "string"})
@@ -54,7 +56,7 @@ class UnregisterControllerRequest:
     __type__: ClassVar = EntityType.request
     __version__: ClassVar[i16] = i16(0)
     __flexible__: ClassVar[bool] = True
-    __api_key__: ClassVar[i16] = i16(UNREGISTER_CONTROLLER)
+    __api_key__: ClassVar[i16] = i16(api_keys.UNREGISTER_CONTROLLER)
     __header_schema__: ClassVar[type[RequestHeader]] = RequestHeader
     controller_id: i32 = field(metadata={"kafka_type": "int32"})
 
@@ -66,7 +68,7 @@ class UnregisterControllerResponse:
     __type__: ClassVar = EntityType.response
     __version__: ClassVar[i16] = i16(0)
     __flexible__: ClassVar[bool] = True
-    __api_key__: ClassVar[i16] = i16(UNREGISTER_CONTROLLER)
+    __api_key__: ClassVar[i16] = i16(api_keys.UNREGISTER_CONTROLLER)
     __header_schema__: ClassVar[type[ResponseHeader]] = ResponseHeader
     throttle_time: i32Timedelta = field(metadata={"kafka_type": "timedelta_i32"})
     error_code: i16 = field(metadata={"kafka_type": "int16"})
@@ -75,14 +77,14 @@ class UnregisterControllerResponse:
 
 NEWER_MESSAGES: Mapping[tuple[int, int, str], type[Any]] = MappingProxyType(
     {
-        (API_VERSIONS, 5, "request"): ApiVersionsRequest,
-        (UNREGISTER_CONTROLLER, 0, "request"): UnregisterControllerRequest,
-        (UNREGISTER_CONTROLLER, 0, "response"): UnregisterControllerResponse,
+        (api_keys.API_VERSIONS, 5, "request"): ApiVersionsRequest,
+        (api_keys.UNREGISTER_CONTROLLER, 0, "request"): UnregisterControllerRequest,
+        (api_keys.UNREGISTER_CONTROLLER, 0, "response"): UnregisterControllerResponse,
     }
 )
 """By API key, version and kind."""
 
-SAME_AS: Mapping[tuple[int, int, str], int] = MappingProxyType({(API_VERSIONS, 5, "response"): 4})
+SAME_AS: Mapping[tuple[int, int, str], int] = MappingProxyType({(api_keys.API_VERSIONS, 5, "response"): 4})
 """The version that kio has and that a newer one does not differ from."""
 
 

@@ -16,37 +16,8 @@ from aclog.metalog.primitives import (
     read_compact_string,
     read_unsigned_varint,
 )
-from aclog.protocol import headers
-from aclog.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION
-from aclog.protocol.headers import (
-    ALTER_CLIENT_QUOTAS,
-    ALTER_USER_SCRAM_CREDENTIALS,
-    API_VERSIONS,
-    BROKER_HEARTBEAT,
-    BROKER_REGISTRATION,
-    CREATE_ACLS,
-    CREATE_DELEGATION_TOKEN,
-    DELETE_ACLS,
-    DESCRIBE_ACLS,
-    DESCRIBE_CLIENT_QUOTAS,
-    DESCRIBE_CLUSTER,
-    DESCRIBE_CONFIGS,
-    DESCRIBE_DELEGATION_TOKEN,
-    DESCRIBE_QUORUM,
-    DESCRIBE_USER_SCRAM_CREDENTIALS,
-    ENVELOPE,
-    EXPIRE_DELEGATION_TOKEN,
-    FETCH,
-    FETCH_SNAPSHOT,
-    LIST_GROUPS,
-    METADATA,
-    RENEW_DELEGATION_TOKEN,
-    SASL_AUTHENTICATE,
-    SASL_HANDSHAKE,
-    UNREGISTER_BROKER,
-    UNREGISTER_CONTROLLER,
-    tagged_fields,
-)
+from aclog.protocol import api_keys, error_codes
+from aclog.protocol.headers import tagged_fields
 from aclog.protocol.messages import build, build_response, encode_response, message_type
 
 # The API versions that nodes serve, and the ApiVersions response (KIP-35, KIP-511, KIP-584).
@@ -77,20 +48,20 @@ class Features:
 
 
 _EVERYWHERE = (
-    ApiVersion(SASL_HANDSHAKE, 0, 1),
-    ApiVersion(API_VERSIONS, 0, 4),
-    ApiVersion(DESCRIBE_ACLS, 1, 3),
-    ApiVersion(CREATE_ACLS, 1, 3),
-    ApiVersion(DELETE_ACLS, 1, 3),
-    ApiVersion(SASL_AUTHENTICATE, 0, 2),
-    ApiVersion(CREATE_DELEGATION_TOKEN, 1, 3),
-    ApiVersion(RENEW_DELEGATION_TOKEN, 1, 2),
-    ApiVersion(EXPIRE_DELEGATION_TOKEN, 1, 2),
-    ApiVersion(DESCRIBE_CONFIGS, 1, 4),
-    ApiVersion(ALTER_USER_SCRAM_CREDENTIALS, 0, 0),
-    ApiVersion(DESCRIBE_QUORUM, 0, 2),
-    ApiVersion(DESCRIBE_CLUSTER, 0, 2),
-    ApiVersion(UNREGISTER_BROKER, 0, 0),
+    ApiVersion(api_keys.SASL_HANDSHAKE, 0, 1),
+    ApiVersion(api_keys.API_VERSIONS, 0, 4),
+    ApiVersion(api_keys.DESCRIBE_ACLS, 1, 3),
+    ApiVersion(api_keys.CREATE_ACLS, 1, 3),
+    ApiVersion(api_keys.DELETE_ACLS, 1, 3),
+    ApiVersion(api_keys.SASL_AUTHENTICATE, 0, 2),
+    ApiVersion(api_keys.CREATE_DELEGATION_TOKEN, 1, 3),
+    ApiVersion(api_keys.RENEW_DELEGATION_TOKEN, 1, 2),
+    ApiVersion(api_keys.EXPIRE_DELEGATION_TOKEN, 1, 2),
+    ApiVersion(api_keys.DESCRIBE_CONFIGS, 1, 4),
+    ApiVersion(api_keys.ALTER_USER_SCRAM_CREDENTIALS, 0, 0),
+    ApiVersion(api_keys.DESCRIBE_QUORUM, 0, 2),
+    ApiVersion(api_keys.DESCRIBE_CLUSTER, 0, 2),
+    ApiVersion(api_keys.UNREGISTER_BROKER, 0, 0),
 )
 
 
@@ -99,21 +70,21 @@ def _sorted(*more: ApiVersion) -> tuple[ApiVersion, ...]:
 
 
 BROKER_APIS = _sorted(
-    ApiVersion(METADATA, 0, 13),
-    ApiVersion(DESCRIBE_DELEGATION_TOKEN, 1, 3),
-    ApiVersion(LIST_GROUPS, 0, 5),
-    ApiVersion(DESCRIBE_CLIENT_QUOTAS, 0, 1),
-    ApiVersion(ALTER_CLIENT_QUOTAS, 0, 1),
-    ApiVersion(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0),
+    ApiVersion(api_keys.METADATA, 0, 13),
+    ApiVersion(api_keys.DESCRIBE_DELEGATION_TOKEN, 1, 3),
+    ApiVersion(api_keys.LIST_GROUPS, 0, 5),
+    ApiVersion(api_keys.DESCRIBE_CLIENT_QUOTAS, 0, 1),
+    ApiVersion(api_keys.ALTER_CLIENT_QUOTAS, 0, 1),
+    ApiVersion(api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0),
 )
 """The APIs of a broker's listeners, of Kafka 4.3; served_by has those of 4.4."""
 
 CONTROLLER_APIS = _sorted(
-    ApiVersion(FETCH, 4, 18),
-    ApiVersion(ENVELOPE, 0, 1),
-    ApiVersion(FETCH_SNAPSHOT, 0, 1),
-    ApiVersion(BROKER_REGISTRATION, 0, 4),
-    ApiVersion(BROKER_HEARTBEAT, 0, 2),
+    ApiVersion(api_keys.FETCH, 4, 18),
+    ApiVersion(api_keys.ENVELOPE, 0, 1),
+    ApiVersion(api_keys.FETCH_SNAPSHOT, 0, 1),
+    ApiVersion(api_keys.BROKER_REGISTRATION, 0, 4),
+    ApiVersion(api_keys.BROKER_HEARTBEAT, 0, 2),
 )
 """The APIs of a controller's listeners. Fetch is advertised as by Kafka's controllers, but versions below 13 fail."""
 
@@ -123,8 +94,8 @@ def served_by(apis: Iterable[ApiVersion], generation: Generation) -> tuple[ApiVe
     if generation is Generation.V4_3:
         return tuple(apis)
     newer = {
-        API_VERSIONS: ApiVersion(API_VERSIONS, 0, 5),
-        UNREGISTER_CONTROLLER: ApiVersion(UNREGISTER_CONTROLLER, 0, 0),
+        api_keys.API_VERSIONS: ApiVersion(api_keys.API_VERSIONS, 0, 5),
+        api_keys.UNREGISTER_CONTROLLER: ApiVersion(api_keys.UNREGISTER_CONTROLLER, 0, 0),
     }
     older = (api for api in apis if api.api_key not in newer)
     return tuple(sorted((*older, *newer.values()), key=lambda each: each.api_key))
@@ -141,7 +112,7 @@ def api_versions_response(version: int, apis: Iterable[ApiVersion], features: Fe
         EncodeError: A number is out of range.
 
     """
-    entry = message_type(API_VERSIONS, version, "response", "ApiVersion")
+    entry = message_type(api_keys.API_VERSIONS, version, "response", "ApiVersion")
     fields: dict[str, Any] = {
         "error_code": ErrorCode(error_code),
         "api_keys": tuple(
@@ -152,12 +123,12 @@ def api_versions_response(version: int, apis: Iterable[ApiVersion], features: Fe
         fields["throttle_time"] = timedelta(0)
     if version >= 3:
         fields |= _feature_fields(version, features)
-    return encode_response(message_type(API_VERSIONS, version, "response")(**fields))
+    return encode_response(message_type(api_keys.API_VERSIONS, version, "response")(**fields))
 
 
 def _feature_fields(version: int, features: Features) -> dict[str, Any]:
-    supported = message_type(API_VERSIONS, version, "response", "SupportedFeatureKey")
-    finalized = message_type(API_VERSIONS, version, "response", "FinalizedFeatureKey")
+    supported = message_type(api_keys.API_VERSIONS, version, "response", "SupportedFeatureKey")
+    finalized = message_type(api_keys.API_VERSIONS, version, "response", "FinalizedFeatureKey")
     return {
         "supported_features": tuple(
             supported(name=name, min_version=least, max_version=most)
@@ -178,7 +149,7 @@ def unsupported_api_versions_response() -> bytes:
 
     It lists the versions of ApiVersions itself, so that the client can retry with one of them (KIP-511).
     """
-    own = [api for api in _EVERYWHERE if api.api_key == API_VERSIONS]
+    own = [api for api in _EVERYWHERE if api.api_key == api_keys.API_VERSIONS]
     return api_versions_response(0, own, Features(), error_code=ErrorCode.unsupported_version)
 
 
@@ -233,7 +204,7 @@ def encode_envelope_response(version: int, response: EnvelopeResponse) -> bytes:
     """Encode the body of an EnvelopeResponse; in version 0 AUTHORIZER_NOT_READY becomes UNKNOWN_SERVER_ERROR."""
     code = response.error_code
     if version == 0 and code == AUTHORIZER_NOT_READY:
-        code = UNKNOWN_SERVER_ERROR
+        code = error_codes.UNKNOWN_SERVER_ERROR
     return _nullable(response.response_data) + code.to_bytes(2, "big", signed=True) + b"\0"
 
 
@@ -314,9 +285,9 @@ def error_response(request: Any, api_key: int, version: int, code: int, *, messa
         DecodeError: kio does not have the API or version.
 
     """
-    if api_key == headers.ENVELOPE:
+    if api_key == api_keys.ENVELOPE:
         return encode_envelope_response(version, EnvelopeResponse(error_code=code))
-    if api_key == API_VERSIONS and code == UNSUPPORTED_VERSION:
+    if api_key == api_keys.API_VERSIONS and code == error_codes.UNSUPPORTED_VERSION:
         return unsupported_api_versions_response()
     text = None if message is None else message[:MAX_MESSAGE]
     shape = _SHAPES.get(api_key, _top_level)
@@ -339,7 +310,7 @@ def _fetch(request: Any, version: int, code: int, _message: str | None) -> _Fiel
     def partitions(topic: Any) -> tuple[Any, ...]:
         return tuple(
             build(
-                headers.FETCH, version, "response", "PartitionData",
+                api_keys.FETCH, version, "response", "PartitionData",
                 partition_index=each.partition, error_code=code, high_watermark=-1, records=b"",
             )
             for each in topic.partitions
@@ -347,7 +318,7 @@ def _fetch(request: Any, version: int, code: int, _message: str | None) -> _Fiel
 
     topics = tuple(
         build(
-            headers.FETCH, version, "response", "FetchableTopicResponse", topic=each.topic, partitions=partitions(each)
+            api_keys.FETCH, version, "response", "FetchableTopicResponse", topic=each.topic, partitions=partitions(each)
         )
         for each in request.topics
     )
@@ -359,7 +330,7 @@ def _metadata(request: Any, version: int, code: int, _message: str | None) -> _F
     """One entry per topic; the top-level error code of version 13 stays 0, as in Kafka."""
     topics = tuple(
         build(
-            headers.METADATA, version, "response", "MetadataResponseTopic",
+            api_keys.METADATA, version, "response", "MetadataResponseTopic",
             name=each.name or "", topic_id=getattr(each, "topic_id", None), error_code=code,
         )
         for each in request.topics or ()
@@ -369,14 +340,14 @@ def _metadata(request: Any, version: int, code: int, _message: str | None) -> _F
 
 def _create_acls(request: Any, version: int, code: int, message: str | None) -> _Fields:
     result = build(
-        headers.CREATE_ACLS, version, "response", "AclCreationResult", error_code=code, error_message=message
+        api_keys.CREATE_ACLS, version, "response", "AclCreationResult", error_code=code, error_message=message
     )
     return {"results": (result,) * len(request.creations)}
 
 
 def _delete_acls(request: Any, version: int, code: int, message: str | None) -> _Fields:
     result = build(
-        headers.DELETE_ACLS, version, "response", "DeleteAclsFilterResult", error_code=code, error_message=message
+        api_keys.DELETE_ACLS, version, "response", "DeleteAclsFilterResult", error_code=code, error_message=message
     )
     return {"filter_results": (result,) * len(request.filters)}
 
@@ -390,7 +361,7 @@ def _create_token(_request: Any, _version: int, code: int, _message: str | None)
 
 def _describe_quorum(_request: Any, _version: int, code: int, message: str | None) -> _Fields:
     """Kafka uses the default message of the error code here, not the exception's."""
-    text = "Cluster authorization failed." if code == CLUSTER_AUTHORIZATION_FAILED else message
+    text = "Cluster authorization failed." if code == error_codes.CLUSTER_AUTHORIZATION_FAILED else message
     return {"error_code": code, "error_message": text}
 
 
@@ -404,7 +375,7 @@ def _alter_client_quotas(request: Any, version: int, code: int, message: str | N
     def entity(each: Any) -> tuple[Any, ...]:
         return tuple(
             build(
-                headers.ALTER_CLIENT_QUOTAS, version, "response", "EntityData",
+                api_keys.ALTER_CLIENT_QUOTAS, version, "response", "EntityData",
                 entity_type=part.entity_type, entity_name=part.entity_name,
             )
             for part in each.entity
@@ -412,7 +383,7 @@ def _alter_client_quotas(request: Any, version: int, code: int, message: str | N
 
     entries = tuple(
         build(
-            headers.ALTER_CLIENT_QUOTAS, version, "response", "EntryData",
+            api_keys.ALTER_CLIENT_QUOTAS, version, "response", "EntryData",
             error_code=code, error_message=message, entity=entity(each),
         )
         for each in request.entries
@@ -424,7 +395,7 @@ def _describe_configs(request: Any, version: int, code: int, message: str | None
     """One result per resource."""
     results = tuple(
         build(
-            headers.DESCRIBE_CONFIGS, version, "response", "DescribeConfigsResult", error_code=code,
+            api_keys.DESCRIBE_CONFIGS, version, "response", "DescribeConfigsResult", error_code=code,
             error_message=message, resource_type=each.resource_type, resource_name=each.resource_name,
         )
         for each in request.resources
@@ -435,7 +406,7 @@ def _describe_configs(request: Any, version: int, code: int, message: str | None
 def _describe_scram(request: Any, version: int, code: int, message: str | None) -> _Fields:
     """One entry per user without its name, as in Kafka, and the error at the top level."""
     result = build(
-        headers.DESCRIBE_USER_SCRAM_CREDENTIALS, version, "response", "DescribeUserScramCredentialsResult",
+        api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS, version, "response", "DescribeUserScramCredentialsResult",
         error_code=code, error_message=message,
     )  # fmt: skip
     return {"error_code": code, "error_message": message, "results": (result,) * len(request.users or ())}
@@ -446,7 +417,7 @@ def _alter_scram(request: Any, version: int, code: int, message: str | None) -> 
     users = {each.name for each in (*request.deletions, *request.upsertions)}
     results = tuple(
         build(
-            headers.ALTER_USER_SCRAM_CREDENTIALS, version, "response", "AlterUserScramCredentialsResult",
+            api_keys.ALTER_USER_SCRAM_CREDENTIALS, version, "response", "AlterUserScramCredentialsResult",
             user=user, error_code=code, error_message=message,
         )
         for user in sorted(users)
@@ -455,20 +426,20 @@ def _alter_scram(request: Any, version: int, code: int, message: str | None) -> 
 
 
 _SHAPES: dict[int, Callable[[Any, int, int, str | None], _Fields]] = {
-    headers.FETCH: _fetch,
-    headers.METADATA: _metadata,
-    headers.DESCRIBE_ACLS: _top_level_with_message,
-    headers.UNREGISTER_BROKER: _top_level_with_message,
-    headers.UNREGISTER_CONTROLLER: _top_level_with_message,
-    headers.CREATE_ACLS: _create_acls,
-    headers.DELETE_ACLS: _delete_acls,
-    headers.SASL_AUTHENTICATE: _top_level_with_message,
-    headers.CREATE_DELEGATION_TOKEN: _create_token,
-    headers.DESCRIBE_CLIENT_QUOTAS: _client_quotas,
-    headers.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
-    headers.DESCRIBE_CONFIGS: _describe_configs,
-    headers.DESCRIBE_USER_SCRAM_CREDENTIALS: _describe_scram,
-    headers.ALTER_USER_SCRAM_CREDENTIALS: _alter_scram,
-    headers.DESCRIBE_QUORUM: _describe_quorum,
-    headers.DESCRIBE_CLUSTER: _top_level_with_message,
+    api_keys.FETCH: _fetch,
+    api_keys.METADATA: _metadata,
+    api_keys.DESCRIBE_ACLS: _top_level_with_message,
+    api_keys.UNREGISTER_BROKER: _top_level_with_message,
+    api_keys.UNREGISTER_CONTROLLER: _top_level_with_message,
+    api_keys.CREATE_ACLS: _create_acls,
+    api_keys.DELETE_ACLS: _delete_acls,
+    api_keys.SASL_AUTHENTICATE: _top_level_with_message,
+    api_keys.CREATE_DELEGATION_TOKEN: _create_token,
+    api_keys.DESCRIBE_CLIENT_QUOTAS: _client_quotas,
+    api_keys.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
+    api_keys.DESCRIBE_CONFIGS: _describe_configs,
+    api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: _describe_scram,
+    api_keys.ALTER_USER_SCRAM_CREDENTIALS: _alter_scram,
+    api_keys.DESCRIBE_QUORUM: _describe_quorum,
+    api_keys.DESCRIBE_CLUSTER: _top_level_with_message,
 }

@@ -17,21 +17,8 @@ from typing import Any, Final, Self, TextIO, TypeAlias
 from attrs import define, field
 from prometheus_client import CollectorRegistry, Counter
 
-from aclog.authorizer.audit import (
-    ALLOWED_LOGGED,
-    API_NAMES,
-    AUDIT_LOGGER,
-    DEBUG,
-    DENIED_LOGGED,
-    EVERY_OUTCOME,
-    INFO,
-    TRACE,
-    Decision,
-    api_name,
-    audit_event,
-    audit_level,
-    audit_line,
-)
+from aclog.authorizer import audit
+from aclog.authorizer.acls_image import Decision
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.metalog.errors import printable
 from aclog.metalog.machine import clock, threads
@@ -44,9 +31,13 @@ MAX_QUEUED: Final = 2048
 _AT_ONCE = 256
 """Lines in one write."""
 
-_API_KEYS = len(API_NAMES)
-_OUTCOMES = {"TRACE": EVERY_OUTCOME, "DEBUG": DENIED_LOGGED | ALLOWED_LOGGED, "INFO": DENIED_LOGGED}
-_LEVELS = {TRACE: "TRACE", DEBUG: "DEBUG", INFO: "INFO"}
+_API_KEYS = len(audit.API_NAMES)
+_OUTCOMES = {
+    "TRACE": audit.EVERY_OUTCOME,
+    "DEBUG": audit.DENIED_LOGGED | audit.ALLOWED_LOGGED,
+    "INFO": audit.DENIED_LOGGED,
+}
+_LEVELS = {audit.TRACE: "TRACE", audit.DEBUG: "DEBUG", audit.INFO: "INFO"}
 
 _log = logging.getLogger("aclog.server.audit_log")
 
@@ -102,7 +93,7 @@ class AuditLog:
         The decision is made by then: a line that cannot be written later does not change it.
         """
         if not 0 <= context.request_type < _API_KEYS:
-            api_name(context.request_type)
+            audit.api_name(context.request_type)
         queue = self._queue
         if len(queue) >= MAX_QUEUED:
             self._wait_for_room()
@@ -163,9 +154,9 @@ class KafkaLines:
         if second != self._second:
             self._second = second
             self._text = f"{datetime.fromtimestamp(second):%Y-%m-%d %H:%M:%S}"  # noqa: DTZ006 - as log4j's %d
-        level = _LEVELS[audit_level(action, decision.result)]
-        message = printable(audit_line(context, action, decision))
-        return f"[{self._text},{int((at - second) * 1000):03d}] {level} {message} ({AUDIT_LOGGER})\n"
+        level = _LEVELS[audit.audit_level(action, decision.result)]
+        message = printable(audit.audit_line(context, action, decision))
+        return f"[{self._text},{int((at - second) * 1000):03d}] {level} {message} ({audit.AUDIT_LOGGER})\n"
 
 
 @define(eq=False)
@@ -179,10 +170,10 @@ class JsonLines:
         at, context, action, decision = queued
         row = {
             "node_id": self._node_id,
-            "event": audit_line(context, action, decision),
-            "level": _LEVELS[audit_level(action, decision.result)].lower(),
-            "logger": AUDIT_LOGGER,
+            "event": audit.audit_line(context, action, decision),
+            "level": _LEVELS[audit.audit_level(action, decision.result)].lower(),
+            "logger": audit.AUDIT_LOGGER,
             "timestamp": datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
-            "audit": audit_event(context, action, decision, timestamp=int(at * 1000)).to_dict(),
+            "audit": audit.audit_event(context, action, decision, timestamp=int(at * 1000)).to_dict(),
         }
         return f"{json.dumps(row)}\n"

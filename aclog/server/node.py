@@ -11,18 +11,17 @@ from uuid import UUID
 
 from attrs import define, evolve, field
 
-from aclog.authorizer.acl import (
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl
+from aclog.authorizer.audit import AuditHook
+from aclog.authorizer.codes import (
     CLUSTER_NAME,
     WILDCARD,
     WILDCARD_PRINCIPAL,
-    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     PatternType,
     ResourceType,
-    StandardAcl,
 )
-from aclog.authorizer.audit import AuditHook
 from aclog.authorizer.interface import Authorizer
 from aclog.authorizer.settings import (
     ALLOW_EVERYONE_CONFIG,

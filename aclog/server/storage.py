@@ -26,33 +26,12 @@ from aclog.credentials.scram import (
     server_key,
     stored_key,
 )
+from aclog.metalog import control_records
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
-from aclog.metalog.control_records import (
-    ControlRecord,
-    Endpoint,
-    KRaftVersion,
-    KRaftVoters,
-    SnapshotFooter,
-    SnapshotHeader,
-    SupportedVersions,
-    Voter,
-    control_batch,
-    snapshot_header_records,
-)
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
+from aclog.metalog.filelog import files
 from aclog.metalog.filelog.committed_mark import COMMITTED_FILE
-from aclog.metalog.filelog.files import (
-    METADATA_DIRECTORY,
-    TEMPORARY_SUFFIX,
-    checkpoint_name,
-    list_segments,
-    log_error,
-    make_directories,
-    replace_durably,
-    write_all,
-    written_whole,
-)
 from aclog.metalog.filelog.locks import LOCK_FILE
 from aclog.metalog.filelog.meta_properties import (
     META_PROPERTIES,
@@ -71,7 +50,7 @@ from aclog.server.feature_levels import SCRAM_SINCE, FeatureLevels, feature_leve
 _VOTER = re.compile(r"([0-9]{1,10})@(?:\[([^\]]+)\]|([^:\[\]]+)):([0-9]{1,5}):(.+)")
 _MAX_PORT = 65_535
 _MAX_ID = (1 << 31) - 1
-_SUPPORTED_KRAFT_VERSIONS = SupportedVersions(min_supported_version=0, max_supported_version=1)
+_SUPPORTED_KRAFT_VERSIONS = control_records.SupportedVersions(min_supported_version=0, max_supported_version=1)
 
 
 @frozen(kw_only=True)
@@ -82,16 +61,16 @@ class InitialVoter:
     address: HostPort
     directory_id: UUID
 
-    def as_voters(self, listener_name: str) -> KRaftVoters:
+    def as_voters(self, listener_name: str) -> control_records.KRaftVoters:
         """Return the VotersRecord of a quorum of this voter; its endpoint is the first controller listener."""
-        endpoint = Endpoint(name=listener_name.upper(), host=self.address.host, port=self.address.port)
-        voter = Voter(
+        endpoint = control_records.Endpoint(name=listener_name.upper(), host=self.address.host, port=self.address.port)
+        voter = control_records.Voter(
             voter_id=self.node_id,
             voter_directory_id=self.directory_id,
             endpoints=(endpoint,),
             kraft_version_feature=_SUPPORTED_KRAFT_VERSIONS,
         )
-        return KRaftVoters(voters=(voter,))
+        return control_records.KRaftVoters(voters=(voter,))
 
 
 def parse_initial_voter(text: str) -> InitialVoter:
@@ -123,7 +102,7 @@ def parse_initial_voter(text: str) -> InitialVoter:
 
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
-FIRST_CHECKPOINT = checkpoint_name(0, 0)
+FIRST_CHECKPOINT = files.checkpoint_name(0, 0)
 READ_ONLY = 0o400
 
 BootstrapRecord: TypeAlias = FeatureLevelRecord | UserScramCredentialRecord
@@ -149,42 +128,52 @@ class FormatPlan:
 def bootstrap_bytes(records: Sequence[BootstrapRecord], *, now_ms: int) -> bytes:
     """Return bootstrap.checkpoint: the records that a new cluster's controller writes first (BootstrapDirectory)."""
     # 0, unlike in the 0-0 checkpoint, because Kafka's BootstrapDirectory writes it so.
-    header = SnapshotHeader(last_contained_log_timestamp=0)
+    header = control_records.SnapshotHeader(last_contained_log_timestamp=0)
     end = len(records) + 1
     return b"".join(
         (
-            control_batch(header, base_offset=0, leader_epoch=0, timestamp=now_ms),
+            control_records.control_batch(header, base_offset=0, leader_epoch=0, timestamp=now_ms),
             build_batch(list(map(encode_record, records)), base_offset=1, leader_epoch=0, timestamp=now_ms),
-            control_batch(SnapshotFooter(), base_offset=end, leader_epoch=0, timestamp=now_ms),
+            control_records.control_batch(
+                control_records.SnapshotFooter(), base_offset=end, leader_epoch=0, timestamp=now_ms
+            ),
         )
     )
 
 
-def first_checkpoint_bytes(voters: KRaftVoters, *, now_ms: int) -> bytes:
+def first_checkpoint_bytes(voters: control_records.KRaftVoters, *, now_ms: int) -> bytes:
     """Return the 0-0 checkpoint: kraft.version 1 and the voters (Formatter.writeDynamicQuorumSnapshot)."""
-    header = snapshot_header_records(last_contained_log_timestamp=now_ms, kraft_version=1, voters=voters)
+    header = control_records.snapshot_header_records(
+        last_contained_log_timestamp=now_ms, kraft_version=1, voters=voters
+    )
     return b"".join(
         (
-            control_batch(*header, base_offset=0, leader_epoch=0, timestamp=now_ms),
-            control_batch(SnapshotFooter(), base_offset=len(header), leader_epoch=0, timestamp=now_ms),
+            control_records.control_batch(*header, base_offset=0, leader_epoch=0, timestamp=now_ms),
+            control_records.control_batch(
+                control_records.SnapshotFooter(), base_offset=len(header), leader_epoch=0, timestamp=now_ms
+            ),
         )
     )
 
 
 def template_bytes(
-    records: Sequence[BootstrapRecord], *, kraft_version: int, voters: KRaftVoters | None, now_ms: int
+    records: Sequence[BootstrapRecord], *, kraft_version: int, voters: control_records.KRaftVoters | None, now_ms: int
 ) -> bytes:
     """Return the 0-0 checkpoint of Kafka 4.4: the voters, and the records that the first leader writes (Formatter)."""
-    opening: tuple[ControlRecord, ...] = (SnapshotHeader(last_contained_log_timestamp=now_ms),)
+    opening: tuple[control_records.ControlRecord, ...] = (
+        control_records.SnapshotHeader(last_contained_log_timestamp=now_ms),
+    )
     if kraft_version:
         # Without initial controllers too: the voters of the quorum that this node joins are in its log.
-        opening += (KRaftVersion(kraft_version=kraft_version), *(() if voters is None else (voters,)))
+        opening += (control_records.KRaftVersion(kraft_version=kraft_version), *(() if voters is None else (voters,)))
     end = len(opening) + len(records)
     return b"".join(
         (
-            control_batch(*opening, base_offset=0, leader_epoch=0, timestamp=now_ms),
+            control_records.control_batch(*opening, base_offset=0, leader_epoch=0, timestamp=now_ms),
             build_batch(list(map(encode_record, records)), base_offset=len(opening), leader_epoch=0, timestamp=now_ms),
-            control_batch(SnapshotFooter(), base_offset=end, leader_epoch=0, timestamp=now_ms),
+            control_records.control_batch(
+                control_records.SnapshotFooter(), base_offset=end, leader_epoch=0, timestamp=now_ms
+            ),
         )
     )
 
@@ -199,7 +188,7 @@ def format_directory(config: NodeConfig, directory: Path, plan: FormatPlan) -> s
     kind, directory_id = _kind(config, directory, plan)
     _make(directory)
     if plan.generation is Generation.V4_3:
-        replace_durably(directory / BOOTSTRAP_CHECKPOINT, bootstrap_bytes(plan.records, now_ms=plan.now_ms))
+        files.replace_durably(directory / BOOTSTRAP_CHECKPOINT, bootstrap_bytes(plan.records, now_ms=plan.now_ms))
     if directory == config.metadata_log_dir and (data := _first_checkpoint(config, plan)) is not None:
         _write_first_checkpoint(directory, data)
     # Last: a directory without meta.properties is not formatted, so a crash before this line is repaired by a second
@@ -230,29 +219,33 @@ def _kind(config: NodeConfig, directory: Path, plan: FormatPlan) -> tuple[str, U
 
 
 def _write_first_checkpoint(directory: Path, data: bytes) -> None:
-    log = directory / METADATA_DIRECTORY
+    log = directory / files.METADATA_DIRECTORY
     _make(log)
     path = log / FIRST_CHECKPOINT
     try:
-        with written_whole(path) as fd:
+        with files.written_whole(path) as fd:
             disk.fchmod(fd, READ_ONLY)
-            write_all(fd, data)
+            files.write_all(fd, data)
     except OSError as error:
-        raise log_error(error, path, "cannot write") from error
+        raise files.log_error(error, path, "cannot write") from error
 
 
 def _make(directory: Path) -> None:
     try:
-        make_directories(directory)
+        files.make_directories(directory)
     except OSError as error:
-        raise log_error(error, directory, "cannot create") from error
+        raise files.log_error(error, directory, "cannot create") from error
 
 
 # A node's log directories: which are formatted, for which node, and which are empty (MetaPropertiesEnsemble).
 
 
 _IGNORED = {".lock", "lost+found", LOCK_FILE}
-_WRITTEN_BY_FORMAT = {BOOTSTRAP_CHECKPOINT, BOOTSTRAP_CHECKPOINT + TEMPORARY_SUFFIX, META_PROPERTIES + TEMPORARY_SUFFIX}
+_WRITTEN_BY_FORMAT = {
+    BOOTSTRAP_CHECKPOINT,
+    BOOTSTRAP_CHECKPOINT + files.TEMPORARY_SUFFIX,
+    META_PROPERTIES + files.TEMPORARY_SUFFIX,
+}
 
 
 def log_directories(config: NodeConfig) -> tuple[Path, ...]:
@@ -329,11 +322,11 @@ def _check_no_log(directory: Path) -> None:
             f"{directory}: no {META_PROPERTIES}, but {COMMITTED_FILE} records a committed log: restore it; "
             "to start over without it, remove the contents of the directory"
         )
-    log = directory / METADATA_DIRECTORY
+    log = directory / files.METADATA_DIRECTORY
     # Formatting would make these records the log of a new cluster.
-    if log.is_dir() and list_segments(log):
+    if log.is_dir() and files.list_segments(log):
         raise ConfigError(
-            f"{directory}: no {META_PROPERTIES}, but a log in {METADATA_DIRECTORY}: expected an empty directory"
+            f"{directory}: no {META_PROPERTIES}, but a log in {files.METADATA_DIRECTORY}: expected an empty directory"
         )
 
 
@@ -359,7 +352,7 @@ def foreign_file(directory: Path) -> str | None:
 
     """
     for name in _listed(directory):
-        if name == METADATA_DIRECTORY:
+        if name == files.METADATA_DIRECTORY:
             others = [inner for inner in _listed(directory / name) if not _is_first_checkpoint(inner)]
             if others:
                 return f"{name}/{others[0]}"
@@ -379,7 +372,7 @@ def _listed(directory: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise log_error(error, directory, "cannot list") from error
+        raise files.log_error(error, directory, "cannot list") from error
 
 
 # `--add-scram`: a new cluster's first SCRAM credentials (org.apache.kafka.metadata.storage.ScramParser).

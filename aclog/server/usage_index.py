@@ -16,8 +16,9 @@ import pyarrow as pa
 from attrs import define, evolve, field, frozen
 from prometheus_client import CollectorRegistry
 
-from aclog.authorizer.acl import AclOperation, ResourceType, StandardAclWithId, acl_of, code_name
+from aclog.authorizer.acl import StandardAclWithId, acl_of, code_name
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings

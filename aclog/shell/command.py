@@ -11,17 +11,9 @@ from uuid import UUID
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.policy import G, Policy
-from aclog.authorizer.acl import (
-    NO_ORIGINS,
-    Origins,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    acl_text,
-    code_name,
-)
+from aclog.authorizer.acl import NO_ORIGINS, Origins, StandardAcl, StandardAclWithId, acl_text, code_name
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.authorizer.settings import (
     ALLOW_EVERYONE_CONFIG,
     SUPER_USERS_CONFIG,

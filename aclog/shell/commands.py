@@ -10,17 +10,8 @@ from attrs import evolve
 from aclog.analysis.comparison import Comparison, turning_same
 from aclog.analysis.policy import generation_object, merged
 from aclog.analysis.timeline import explained
-from aclog.authorizer.acl import (
-    CLUSTER_NAME,
-    WILDCARD,
-    AclOperation,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    find_name,
-    host_address,
-    parse_name,
-)
+from aclog.authorizer.acl import ResourcePattern, find_name, host_address, parse_name
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, PatternType, ResourceType
 from aclog.authorizer.explain import ExplainOptions, explanation_lines
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.settings import Generation, GenerationPair, asked_pattern

@@ -19,8 +19,6 @@ from aclog.authorizer.acl import (
     NO_ORIGINS,
     AclBindingFilter,
     Origins,
-    PatternType,
-    ResourceType,
     StandardAclWithId,
     acl_text,
     code_name,
@@ -28,6 +26,7 @@ from aclog.authorizer.acl import (
     rule_json,
 )
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.authorizer.index.layout import utf16
 from aclog.credentials.scram import CredentialInfo, ScramImage, ScramMechanism
 from aclog.credentials.tokens import TokensImage

@@ -15,6 +15,7 @@ from attrs import define, evolve, field, frozen
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.base import base_of
+from aclog.metalog import control_records
 from aclog.metalog.batches import (
     MAX_BATCH_BYTES,
     BatchHeader,
@@ -25,37 +26,9 @@ from aclog.metalog.batches import (
     read_records,
 )
 from aclog.metalog.codec import decode_values, encode_record
-from aclog.metalog.control_records import (
-    ControlRecord,
-    KRaftVersion,
-    KRaftVoters,
-    SnapshotFooter,
-    SnapshotHeader,
-    control_batch,
-    decode_control,
-    snapshot_header_records,
-)
 from aclog.metalog.errors import CheckpointError, DecodeError, NewerKafkaError
+from aclog.metalog.filelog import files
 from aclog.metalog.filelog.committed_mark import open_valid_mark_file
-from aclog.metalog.filelog.files import (
-    DELETED_SUFFIX,
-    IMAGE_SUFFIX,
-    METADATA_DIRECTORY,
-    PARTIAL_SUFFIX,
-    CheckpointFile,
-    checkpoint_name,
-    fsync_directory,
-    image_checkpoint,
-    image_path,
-    list_checkpoints,
-    list_images,
-    list_segments,
-    log_error,
-    parse_checkpoint_name,
-    read_at,
-    write_all,
-    written_whole,
-)
 from aclog.metalog.machine import disk
 from aclog.metalog.records import MetadataRecord
 from aclog.snapshots.applier import Applier
@@ -108,11 +81,11 @@ def _parse_name(path: Path) -> tuple[int, int]:
     if path.name == BOOTSTRAP_NAME:
         # Not in Kafka's naming scheme for snapshots, as it is not a state at an offset.
         return 0, 0
-    key = parse_checkpoint_name(path.name)
+    key = files.parse_checkpoint_name(path.name)
     if key is not None:
         return key
-    if path.name.endswith(PARTIAL_SUFFIX):
-        raise CheckpointError(f"{path}: an unfinished checkpoint: expected a file without {PARTIAL_SUFFIX}")
+    if path.name.endswith(files.PARTIAL_SUFFIX):
+        raise CheckpointError(f"{path}: an unfinished checkpoint: expected a file without {files.PARTIAL_SUFFIX}")
     raise CheckpointError(
         f"{path}: not a checkpoint file name: expected <20 digits of end offset>-<10 digits of epoch>.checkpoint"
     )
@@ -128,13 +101,13 @@ def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, newer: NewerK
     batches = _checked_batches(data, epoch)
     (first_at, first), (last_at, last) = batches[0], batches[-1]
     opening = _control_records(data, first_at, first)
-    if not opening or not isinstance(opening[0], SnapshotHeader):
+    if not opening or not isinstance(opening[0], control_records.SnapshotHeader):
         raise DecodeError("no SnapshotHeader: every checkpoint begins with one", position=0)
     closing = _control_records(data, last_at, last)
-    if len(closing) != 1 or not isinstance(closing[0], SnapshotFooter):
+    if len(closing) != 1 or not isinstance(closing[0], control_records.SnapshotFooter):
         raise DecodeError("no SnapshotFooter: the checkpoint is truncated", position=last_at)
-    kraft = next((r.kraft_version for r in opening if isinstance(r, KRaftVersion)), 0)
-    voters = next((r for r in opening if isinstance(r, KRaftVoters)), None)
+    kraft = next((r.kraft_version for r in opening if isinstance(r, control_records.KRaftVersion)), 0)
+    voters = next((r for r in opening if isinstance(r, control_records.KRaftVoters)), None)
     timestamp = opening[0].last_contained_log_timestamp
     # The applier expects contiguous offsets, so replay runs with the checkpoint's own offsets (from the header on);
     # afterwards the image gets the end offset that the file name states.
@@ -181,9 +154,12 @@ def _checked_batches(data: bytes, epoch: int) -> list[tuple[int, BatchHeader]]:
     return batches
 
 
-def _control_records(data: bytes, position: int, header: BatchHeader) -> list[ControlRecord]:
+def _control_records(data: bytes, position: int, header: BatchHeader) -> list[control_records.ControlRecord]:
     check_crc(data, position, header)
-    return [decode_control(record.key or b"", record.value) for record in read_records(data, position, header)]
+    return [
+        control_records.decode_control(record.key or b"", record.value)
+        for record in read_records(data, position, header)
+    ]
 
 
 # Writes checkpoints: an image as the batches of a snapshot file (RecordsSnapshotWriter, FileRawSnapshotWriter).
@@ -208,17 +184,19 @@ def checkpoint_batches(image: Image, *, max_batch_bytes: int = MAX_BATCH_BYTES) 
             "expected a KRaftVoters record before that offset; no cluster can start from a checkpoint without it"
         )
     epoch, timestamp = image.epoch, max(image.timestamp, 0)
-    header = snapshot_header_records(
+    header = control_records.snapshot_header_records(
         last_contained_log_timestamp=timestamp,
         kraft_version=provenance.kraft_version,
         voters=provenance.voters,
     )
-    yield control_batch(*header, base_offset=0, leader_epoch=epoch, timestamp=timestamp)
+    yield control_records.control_batch(*header, base_offset=0, leader_epoch=epoch, timestamp=timestamp)
     offset = len(header)
     for values in grouped(_values(image), max_batch_bytes):
         yield build_batch(values, base_offset=offset, leader_epoch=epoch, timestamp=timestamp)
         offset += len(values)
-    yield control_batch(SnapshotFooter(), base_offset=offset, leader_epoch=epoch, timestamp=timestamp)
+    yield control_records.control_batch(
+        control_records.SnapshotFooter(), base_offset=offset, leader_epoch=epoch, timestamp=timestamp
+    )
 
 
 def _values(image: Image) -> Iterator[bytes]:
@@ -240,19 +218,19 @@ def write_checkpoint(image: Image, directory: Path | str, *, progress: Callable[
         CheckpointError: see `checkpoint_batches`.
 
     """
-    path = Path(directory) / checkpoint_name(image.end_offset, image.epoch)
+    path = Path(directory) / files.checkpoint_name(image.end_offset, image.epoch)
     written = 0
     try:
-        with written_whole(path) as fd:
+        with files.written_whole(path) as fd:
             for batch in checkpoint_batches(image):
-                write_all(fd, batch)
+                files.write_all(fd, batch)
                 written += len(batch)
                 if progress is not None:
                     progress(written)
             # Retention removes covered segments, so an overwritten image file must not become the state.
             check_mapping(image.acls)
     except OSError as error:
-        raise log_error(error, path, "cannot write the checkpoint") from error
+        raise files.log_error(error, path, "cannot write the checkpoint") from error
     return path
 
 
@@ -262,7 +240,7 @@ def write_checkpoint(image: Image, directory: Path | str, *, progress: Callable[
 # batches of the 0-0 checkpoint beside the log; if it has any, a bootstrap.checkpoint is ignored.
 
 
-FIRST_CHECKPOINT = checkpoint_name(0, 0)
+FIRST_CHECKPOINT = files.checkpoint_name(0, 0)
 """The checkpoint that formatting leaves in the log's directory: the voters, and from 4.4 on the records."""
 
 
@@ -316,7 +294,7 @@ def uncommitted_bootstrap(log_directory: Path, image: Image) -> str | None:
 def legacy_bootstrap(log_directory: Path) -> Path | None:
     """Return the bootstrap.checkpoint beside a metadata log, or None."""
     path = log_directory.absolute().parent / BOOTSTRAP_NAME
-    return path if log_directory.name == METADATA_DIRECTORY and path.is_file() else None
+    return path if log_directory.name == files.METADATA_DIRECTORY and path.is_file() else None
 
 
 def read_bootstrap(path: Path) -> BootstrapRecords:
@@ -352,10 +330,10 @@ def read_image_file(checkpoint: Path) -> Image | None:
         DecodeError: the image file is not valid, with its path.
 
     """
-    named = parse_checkpoint_name(checkpoint.name)
+    named = files.parse_checkpoint_name(checkpoint.name)
     if named is None:
         return None
-    path = image_path(checkpoint)
+    path = files.image_path(checkpoint)
     try:
         fd = disk.open(path, _FLAGS)
     except FileNotFoundError:
@@ -402,11 +380,11 @@ class _ImageFile:
         place = _Place.of(self.fd, "it")
         if disk.fstat(self.fd).st_mode & _OTHERS_MAY_WRITE:
             raise DecodeError("writable by others than its owner: expected mode 0600")
-        header = decode_header(read_at(self.fd, 0, HEADER_BYTES))
+        header = decode_header(files.read_at(self.fd, 0, HEADER_BYTES))
         if header.file_size != place.size:
             raise DecodeError(f"{place.size} bytes: expected {header.file_size}, according to its header")
         self._check_checkpoint(header, place.owner)
-        return mapped_image(self.fd, image_path(self.checkpoint), header)
+        return mapped_image(self.fd, files.image_path(self.checkpoint), header)
 
     def _check_checkpoint(self, header: ImageHeader, owner: int) -> None:
         """Check that the file was made from the checkpoint, and that its owner is the checkpoint's."""
@@ -430,7 +408,7 @@ class _ImageFile:
 def mapped_image(fd: int, path: Path, header: ImageHeader) -> Image:
     """Return the state in an open image file with this header, whose base it maps. Raises DecodeError and OSError."""
     mapped = MappedFile(fd, path, header)
-    rest = read_at(fd, HEADER_BYTES, header.rest_size)
+    rest = files.read_at(fd, HEADER_BYTES, header.rest_size)
     # Strict: a newer Kafka's records have to be reported by what the file was made from.
     image = decode_checkpoint(rest, end_offset=header.checkpoint.end_offset, epoch=header.checkpoint.epoch)
     return image.with_acls(_acls_of(mapped))
@@ -463,14 +441,14 @@ def write_image_file(checkpoint: Path, *, progress: Progress | None = None) -> P
 
     """
     contents = _contents(checkpoint)
-    path = image_path(checkpoint)
+    path = files.image_path(checkpoint)
     try:
-        with written_whole(path) as fd:
+        with files.written_whole(path) as fd:
             write_contents(fd, contents, progress)
         if not checkpoint.exists():  # retention removed it meanwhile: the image file is useless
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise log_error(error, path, "cannot write the image file") from error
+        raise files.log_error(error, path, "cannot write the image file") from error
     return path
 
 
@@ -487,7 +465,7 @@ class _Contents:
 
 
 def _contents(checkpoint: Path) -> _Contents:
-    named = parse_checkpoint_name(checkpoint.name)
+    named = files.parse_checkpoint_name(checkpoint.name)
     if named is None:
         raise CheckpointError(f"{checkpoint}: only a checkpoint of an offset and epoch has an image file")
     end_offset, epoch = named
@@ -549,7 +527,7 @@ def write_contents(fd: int, contents: _Contents, progress: Progress | None) -> N
     """Write the file. Raises OSError."""
     written, size = 0, contents.size
     for block in _blocks(*contents.pieces):
-        write_all(fd, block)
+        files.write_all(fd, block)
         written += len(block)
         if progress is not None:
             progress(written, size)
@@ -564,7 +542,7 @@ def is_own_directory(directory: Path) -> bool:
         DecodeError, LogError: its files cannot be read.
 
     """
-    if not list_segments(directory) and directory.absolute().name != METADATA_DIRECTORY:
+    if not files.list_segments(directory) and directory.absolute().name != files.METADATA_DIRECTORY:
         return True
     marks = open_valid_mark_file(directory)
     if marks is not None:
@@ -579,8 +557,8 @@ def remove_orphaned_images(directory: Path) -> None:
         LogError: the directory cannot be listed.
 
     """
-    for path in list_images(directory):
-        checkpoint = image_checkpoint(path)
+    for path in files.list_images(directory):
+        checkpoint = files.image_checkpoint(path)
         if checkpoint is not None and not checkpoint.exists():
             with suppress(OSError):
                 path.unlink()
@@ -588,9 +566,9 @@ def remove_orphaned_images(directory: Path) -> None:
 
 def remove_partial_images(directory: Path) -> None:
     """Remove incomplete image files of killed processes, while none is being written. Errors are ignored."""
-    for path in directory.glob(f"*{IMAGE_SUFFIX}{PARTIAL_SUFFIX}"):
-        name = path.name.removesuffix(PARTIAL_SUFFIX).removesuffix(IMAGE_SUFFIX).rpartition("-")[0]
-        if image_checkpoint(directory / f"{name}{IMAGE_SUFFIX}") is not None:
+    for path in directory.glob(f"*{files.IMAGE_SUFFIX}{files.PARTIAL_SUFFIX}"):
+        name = path.name.removesuffix(files.PARTIAL_SUFFIX).removesuffix(files.IMAGE_SUFFIX).rpartition("-")[0]
+        if files.image_checkpoint(directory / f"{name}{files.IMAGE_SUFFIX}") is not None:
             with suppress(OSError):
                 path.unlink()
 
@@ -642,23 +620,23 @@ def remove_old_checkpoints(directory: Path | str, *, keep: int) -> tuple[Path, .
     if keep < 1:
         raise ValueError(f"keep {keep}: expected at least 1")
     directory = Path(directory)
-    checkpoints = list_checkpoints(directory)
+    checkpoints = files.list_checkpoints(directory)
     old = checkpoints[: _first_kept(checkpoints, keep)]
     try:
         for file in old:
-            file.path.replace(file.path.with_name(file.path.name + DELETED_SUFFIX))
-        fsync_directory(directory)
+            file.path.replace(file.path.with_name(file.path.name + files.DELETED_SUFFIX))
+        files.fsync_directory(directory)
         # Renamed to `.deleted` first, unlinked once that is durable: no half-removed checkpoint counts after a crash.
-        for path in directory.glob(f"*{DELETED_SUFFIX}"):
-            if parse_checkpoint_name(path.name.removesuffix(DELETED_SUFFIX)) is not None:
+        for path in directory.glob(f"*{files.DELETED_SUFFIX}"):
+            if files.parse_checkpoint_name(path.name.removesuffix(files.DELETED_SUFFIX)) is not None:
                 path.unlink(missing_ok=True)
         remove_orphaned_images(directory)
     except OSError as error:
-        raise log_error(error, directory, "cannot remove checkpoints") from error
+        raise files.log_error(error, directory, "cannot remove checkpoints") from error
     return tuple(file.path for file in old)
 
 
-def _first_kept(checkpoints: tuple[CheckpointFile, ...], keep: int) -> int:
+def _first_kept(checkpoints: tuple[files.CheckpointFile, ...], keep: int) -> int:
     """Return the number of the oldest of the newest `keep` valid checkpoints, 0 if there are fewer."""
     whole = 0
     for number in range(len(checkpoints) - 1, -1, -1):

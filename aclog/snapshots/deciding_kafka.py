@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final, Self
 
 from attrs import evolve, field, frozen
 
-from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, cidr_range, is_cidr
+from aclog.authorizer.acl import StandardAcl, cidr_range, is_cidr
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.index.layout import ALLOWED, DENIED, rule_mask, split_pair
 from aclog.authorizer.index.subjects import range_masks
 from aclog.authorizer.settings import (

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from aclog.authorizer.acl import WILDCARD
+from aclog.authorizer.codes import WILDCARD
 from aclog.metalog.columns import Bools, Bytes, Int64s, bytes_at, slices_at, unsigned_varints
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.primitives import Buffer, read_unsigned_varint

@@ -20,17 +20,9 @@ from attrs import frozen
 from aclog.analysis.comparison import Flips
 from aclog.analysis.policy import Policy, is_allowed
 from aclog.analysis.regions import Request
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourceType, host_address, logged_address
-from aclog.authorizer.audit import (
-    MESSAGE,
-    TIME_SIZE,
-    Reason,
-    access_trace,
-    is_headed,
-    operation_name,
-    read_line,
-    resource_type_name,
-)
+from aclog.authorizer import audit
+from aclog.authorizer.acl import host_address, logged_address
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, ResourceType
 from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
@@ -232,7 +224,7 @@ def _is_packed(path: str) -> bool:
 
 def profile_of_lines(path: str) -> Profile:
     """Return the layouts of the first lines with a message in a file."""
-    lines = (line.decode(errors="replace") for _, line in _lines(path) if MESSAGE.encode() in line)
+    lines = (line.decode(errors="replace") for _, line in _lines(path) if audit.MESSAGE.encode() in line)
     return Profile(layouts=tuple(detect(map(cleaned, islice(lines, _SAMPLE)), rare=RARE)))
 
 
@@ -251,7 +243,7 @@ def access_of_line(line: bytes, *, among_objects: bool = False, profile: Profile
         access = audited_access(line, None if is_rest else profile or Profile())
         return access or (Unread.ACCESS if is_rest else _unread(line))
     value = object_of(line, _ONCE)
-    if isinstance(value, Reason):
+    if isinstance(value, audit.Reason):
         return Unread.ACCESS
     try:
         return access_of_object(value) or Unread.ACCESS
@@ -259,7 +251,7 @@ def access_of_line(line: bytes, *, among_objects: bool = False, profile: Profile
         wrapped = _wrapped_access(value, profile or Profile())
         if wrapped is not None:
             return wrapped
-        tells = any(key in value for key in COLUMNS) or access_trace(line.decode(errors="replace")) is not None
+        tells = any(key in value for key in COLUMNS) or audit.access_trace(line.decode(errors="replace")) is not None
         return Unread.ACCESS if tells or not EVENT_KEYS.isdisjoint(value) else Unread.OTHER
 
 
@@ -267,8 +259,8 @@ def _wrapped_access(value: dict[str, object], profile: Profile) -> Request | Non
     """Return the access of the only message of Kafka in an object that is not an access or an event itself."""
     forms = ({"result", "basis"}, {*COLUMNS})
     is_event = not EVENT_KEYS.isdisjoint(value) or any(keys <= value.keys() for keys in forms)
-    accesses = Reason.OTHER_MESSAGE if is_event else read_objects(value, UTC, profile)
-    if isinstance(accesses, Reason) or len(accesses) != 1:
+    accesses = audit.Reason.OTHER_MESSAGE if is_event else read_objects(value, UTC, profile)
+    if isinstance(accesses, audit.Reason) or len(accesses) != 1:
         return None
     return access_of_row(accesses[0][1][: len(COLUMNS)])
 
@@ -281,7 +273,7 @@ def is_audit_line(line: bytes) -> bool:
 @lru_cache(1 << 14)
 def _audited(text: str) -> Request | None:
     """Return the access in the rest of a line after its time: lines of a log often differ in their time only."""
-    entry = read_line(text)
+    entry = audit.read_line(text)
     return None if entry.reason is not None else access_of_row(entry[: len(COLUMNS)])
 
 
@@ -294,15 +286,15 @@ def audited_access(line: bytes, profile: Profile | None = None) -> Request | Non
         text = line.decode()
     except UnicodeDecodeError:
         return None
-    access = _audited(text[TIME_SIZE:]) if is_headed(text) else None
-    if access is not None or profile is None or MESSAGE not in text:
+    access = _audited(text[audit.TIME_SIZE :]) if audit.is_headed(text) else None
+    if access is not None or profile is None or audit.MESSAGE not in text:
         return access
     _, read = read_text_line(text, UTC, profile)
     return None if read.reason is not None else access_of_row(read[: len(COLUMNS)])
 
 
 def _unread(line: bytes) -> Unread:
-    return Unread.OTHER if access_trace(line.decode(errors="replace")) is None else Unread.ACCESS
+    return Unread.OTHER if audit.access_trace(line.decode(errors="replace")) is None else Unread.ACCESS
 
 
 def access_of_object(value: dict[str, object]) -> Request | None:
@@ -317,8 +309,8 @@ def access_of_object(value: dict[str, object]) -> Request | None:
     return _request(
         text_field(value, "principal"),
         text_field(value, "host"),
-        _code(AclOperation, operation_name, text_field(value, "operation")),
-        _code(ResourceType, resource_type_name, text_field(value, "resourceType")),
+        _code(AclOperation, audit.operation_name, text_field(value, "operation")),
+        _code(ResourceType, audit.resource_type_name, text_field(value, "resourceType")),
         text_field(value, "resourceName"),
     )
 
@@ -337,7 +329,10 @@ def access_of_row(row: Sequence[object]) -> Request | None:
     if None in row:
         return None
     try:
-        codes = _code(AclOperation, operation_name, operation), _code(ResourceType, resource_type_name, kind)
+        codes = (
+            _code(AclOperation, audit.operation_name, operation),
+            _code(ResourceType, audit.resource_type_name, kind),
+        )
         return _request(principal, host, *codes, name)
     except ConfigError:
         return None
@@ -426,7 +421,7 @@ def _has_events(path: str) -> bool:
     for _, line in _lines(path):
         if not is_audit_line(line):
             value = object_of(line)
-            if isinstance(value, Reason):
+            if isinstance(value, audit.Reason):
                 return False
             return not EVENT_KEYS.isdisjoint(value) or (has_pyarrow() and ("logger" in value or bool(texts_in(value))))
     return False
@@ -454,11 +449,11 @@ def _seen_in_lines(path: str) -> Iterator[tuple[str | Unread, Request | None]]:
 
 def _who_of(line: bytes) -> str | Unread:
     """Return the principal of a line that cannot be read, or whether the line contains an access."""
-    trace = access_trace(line.decode(errors="replace"))
+    trace = audit.access_trace(line.decode(errors="replace"))
     if trace is not None:
         return trace.principal or Unread.ACCESS
     value = object_of(line)
-    if isinstance(value, Reason):  # torn, perhaps
+    if isinstance(value, audit.Reason):  # torn, perhaps
         return Unread.ACCESS if any(sign in line for sign in SIGNS_OF_OBJECTS) else Unread.OTHER
     return Unread.OTHER if value.keys().isdisjoint(_ACCESS_KEYS) else Unread.ACCESS
 

@@ -194,6 +194,12 @@ class LineTable:
     _hashes: "array[int]" = field(factory=lambda: array("q"), init=False)
     _lines: "array[int]" = field(factory=lambda: array("I"), init=False)
 
+    def parsed(
+        self, chunks: Iterable[list[bytes]], check: Callable[[StandardAcl], None] = accept
+    ) -> Iterator[StandardAclWithId]:
+        """Yield the rules of the file, whose lines arrive in blocks. Raises as parse_acls."""
+        return self.filled_by(parse_acls(numbered_lines(chunks), self.file, check))
+
     def filled_by(self, rules: Iterable[tuple[int, StandardAclWithId]]) -> Iterator[StandardAclWithId]:
         """Yield rules and take note of their lines."""
         add_hash, add_line = self._hashes.append, self._lines.append  # a million times

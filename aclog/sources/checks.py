@@ -17,7 +17,7 @@ from pathlib import Path
 from attrs import frozen
 from cryptography import x509
 
-from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.codes import AclOperation
 from aclog.client.connection import Connection, Role, connect, role_of, shown_certificate
 from aclog.client.requests import (
     BROKERS,

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from copy import copy
@@ -12,20 +13,31 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import NO_ORIGINS, AclBindingFilter, ChangePlace, FileOrigin, Origins, StandardAcl
+from aclog.authorizer.acl import (
+    NO_ORIGINS,
+    AclBindingFilter,
+    ChangePlace,
+    FileOrigin,
+    Origins,
+    StandardAcl,
+    origin_text,
+)
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclPermissionType
 from aclog.authorizer.standard import ALL_KNOWN, ClusterSettings, NodeSettings, Premise, Premises
-from aclog.metalog.errors import ConfigError, LogError, MetadataError, ReplayError
+from aclog.authorizer.symbols import SYMBOLS, is_symbol, symbols_of
+from aclog.metalog.errors import ConfigError, LogError, MetadataError, ReplayError, plural
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.text_forms import comma_parts
 from aclog.snapshots.image import Freshness, Image, StateSource
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.acl_lines import STDIN, LineTable, NameFile, accept, blocks, display_name
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import LARGEST, DirectoryTree, FileTree, unzipped
-from aclog.sources.formats.unread import Unread, not_accepted, unread_premises
+from aclog.sources.formats.unread import Unread, UnreadKind
 from aclog.sources.git import GitPlace, GitTree, parse_git_place
-from aclog.sources.notes import Notify, symbol_gaps
-from aclog.sources.read_options import NO_INPUTS, FoundRules, ModuleInputs, ReadOptions, line_rules
+from aclog.sources.notes import Notify
+from aclog.sources.read_options import NO_INPUTS, FoundRules, ModuleInputs, ReadOptions
 from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import BYTES, Advance, AgeWatch, progress
 from aclog.terminal.output import note
@@ -95,7 +107,8 @@ def _file_rules(
     bounded = _bounded(name, chunks)
     first = [] if options.form is AclsFormat.JSONL else list(_until_text(bounded))
     if options.form is AclsFormat.JSONL or (options.form is AclsFormat.AUTO and _is_json_line(first)):
-        return line_rules(name, chain(first, chunks), check)
+        table = LineTable(name)
+        return FoundRules(rules=table.parsed(chain(first, chunks), check), origins=table)
     from aclog.sources.rule_trees import content_rules
 
     content = b"\n".join(line for lines in chain(first, bounded) for line in lines)
@@ -605,3 +618,91 @@ def _live_source(selection: SourceSelection, notify: Notify) -> StateSource:
         return QuorumSource(controllers, security, notify, command_config=config, max_age=selection.max_age)
     brokers = parse_servers("--bootstrap-server", selection.bootstrap_server)
     return AdminSource(brokers, security, notify, command_config=config, max_age=selection.max_age)
+
+
+# Values of flags on how files of rules are read.
+
+
+_NAME = re.compile(r"[^\W\d][\w-]*")
+
+
+def parse_values(texts: Iterable[str], flag: str = "--var") -> dict[str, str]:
+    """Return the value of each variable; the last of several wins. Raises ConfigError: not NAME=VALUE."""
+    values = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not _NAME.fullmatch(name.strip()):
+            raise ConfigError(f"{flag} {text[:60]!r}: expected NAME=VALUE")
+        values[name.strip()] = value
+    return values
+
+
+def parse_accepted(texts: Iterable[str]) -> frozenset[str]:
+    """Return the labels of `--accept-unread`: kinds, or kinds with a name, separated by commas.
+
+    Raises:
+        ConfigError: an unknown kind.
+
+    """
+    labels = [part for text in texts for part in comma_parts(text)]
+    for label in labels:
+        kind = label.partition(":")[0]
+        if kind not in set(UnreadKind):
+            raise ConfigError(f"--accept-unread {label[:60]!r}: expected one of {', '.join(UnreadKind)}, or KIND:NAME")
+    return frozenset(labels)
+
+
+# Premises of every answer about rules in files: unread content, and symbols.
+
+
+UNREAD = "unread content"
+"""The name of the premise."""
+_NAMED = 3
+
+
+def not_accepted(unread: Iterable[Unread], accepted: Collection[str]) -> tuple[Unread, ...]:
+    """Return the content that was not read and that no label accepts."""
+    return tuple(each for each in unread if each.kind not in accepted and each.label not in accepted)
+
+
+def unread_premises(name: str, unread: Sequence[Unread]) -> Iterator[Premise]:
+    """Yield the premise that unread content of a source has no rules; none without any."""
+    if unread:
+        first = unread[0]
+        yield Premise(
+            name=UNREAD,
+            problem=f"{plural(len(unread), 'object')} of {name} not read, the first in {first.file}:{first.line}",
+            unless="rules in content that was not read decide otherwise",
+            settled_by="--exclude GLOB or --accept-unread KIND",
+            denies=True,
+        )
+
+
+def symbol_gaps(rules: Sequence[StandardAcl], origins: Origins) -> tuple[Premise, ...]:
+    """Return the premise that a symbol of some rules may turn out to be any principal, name or host.
+
+    `rules`: those with symbols (aclog.authorizer.symbols).
+    """
+    if not rules:
+        return ()
+    first = dict.fromkeys(f"{symbol}{_symbol_place(rule, origins)}" for rule in rules for symbol in symbols_of(rule))
+    listed = ", ".join(list(first)[:_NAMED])
+    more = f" and {len(first) - _NAMED:,} more" if len(first) > _NAMED else ""
+    # an ALLOW on a name also closes it to all others, where resources without ACLs are open
+    denies = not all(rule.permission_type == AclPermissionType.ALLOW for rule in rules) or any(
+        is_symbol(rule.resource_name) for rule in rules
+    )
+    return (
+        Premise(
+            name=SYMBOLS,
+            problem=f"{listed}{more}",
+            unless="a value known after apply is, or covers, the principal, the name or the host",
+            settled_by="a plan or a state by terraform show -json",
+            denies=denies,
+        ),
+    )
+
+
+def _symbol_place(rule: StandardAcl, origins: Origins) -> str:
+    places = origins.of(rule)
+    return f" ({origin_text(places[0])})" if places else ""

@@ -39,8 +39,8 @@ from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.credentials.scram import ScramImage, UserCredentials
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError
 from aclog.metalog.primitives import current_time_ms, elapsed_seconds
-from aclog.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
-from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM, RequestError
+from aclog.protocol import api_keys, error_codes
+from aclog.protocol.headers import RequestError
 from aclog.snapshots.deciding_kafka import (
     DecidingKafka,
     NodeKafkas,
@@ -119,7 +119,7 @@ class LiveNodes:
     @classmethod
     async def brokers(cls, connection: Connection, security: ClientSecurity) -> Self:
         """Return the brokers that are alive. Raises RequestError: the broker does not list them."""
-        if DESCRIBE_CLUSTER in connection.apis:
+        if api_keys.DESCRIBE_CLUSTER in connection.apis:
             described = await describe_cluster(connection)
         else:
             described = await cluster_of_brokers(connection)
@@ -215,7 +215,7 @@ async def _of_quorum(
     A controller with the id of a broker is the same process. Others are contacted at their advertised addresses, with
     the login of the brokers. None if the broker does not name them.
     """
-    if DESCRIBE_QUORUM not in connection.apis:  # with ZooKeeper, one of the brokers is the controller
+    if api_keys.DESCRIBE_QUORUM not in connection.apis:  # with ZooKeeper, one of the brokers is the controller
         return dict(brokers)
     try:
         quorum = await describe_quorum(connection)
@@ -321,7 +321,7 @@ def refuse_without_authorizer(settings: ClusterSettings, name: str) -> None:
     """Raise RequestError, as a broker answers it, if no node of the cluster has an authorizer."""
     if settings.has_no_authorizer:
         raise RequestError(
-            SECURITY_DISABLED,
+            error_codes.SECURITY_DISABLED,
             f"{name}: DescribeConfigs: no node has an authorizer (a cluster without authorizer.class.name has no ACLs, "
             "and allows everything)",
         )
@@ -355,7 +355,9 @@ async def _answered(name: str, connection: Connection, node_id: int) -> NodeSett
 
 def refusal_text(error: RequestError, right: str) -> str:
     """Return why a node does not answer, as a clause; `right`: the operation that the question takes."""
-    if error.code == CLUSTER_AUTHORIZATION_FAILED:  # a Kafka's own text is the memory address of its request
+    if (
+        error.code == error_codes.CLUSTER_AUTHORIZATION_FAILED
+    ):  # a Kafka's own text is the memory address of its request
         return f"the user of --command-config needs {right} on the cluster"
     return str(error)
 
@@ -410,8 +412,8 @@ _RESPONSE_SECONDS = 120.0
 """How long a response with all ACLs may take: a broker needs a second or two for a hundred thousand."""
 
 _HINTS = {
-    CLUSTER_AUTHORIZATION_FAILED: "the user of --command-config needs DESCRIBE on the cluster",
-    SECURITY_DISABLED: "a cluster without authorizer.class.name has no ACLs",
+    error_codes.CLUSTER_AUTHORIZATION_FAILED: "the user of --command-config needs DESCRIBE on the cluster",
+    error_codes.SECURITY_DISABLED: "a cluster without authorizer.class.name has no ACLs",
 }
 
 
@@ -550,7 +552,7 @@ async def _contents(connection: Connection, filters: Sequence[AclBindingFilter])
     All are requested from a server that is too old for a filter. Raises as describe_all_contents.
     """
     try:
-        version_for(connection, DESCRIBE_ACLS, [each.resource_type for each in filters])
+        version_for(connection, api_keys.DESCRIBE_ACLS, [each.resource_type for each in filters])
     except ConfigError:
         filters = ()
     contents = set[bytes]()

@@ -15,18 +15,8 @@ from aclog.metalog.batches import decode_batch, last_batch, read_header
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.control_records import LeaderChange, decode_control
 from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, DecodeError, LogError
-from aclog.metalog.filelog import FileLogReader, open_reader
+from aclog.metalog.filelog import FileLogReader, files, open_reader
 from aclog.metalog.filelog.committed_mark import CommittedMark, read_committed
-from aclog.metalog.filelog.files import (
-    CheckpointFile,
-    list_checkpoints,
-    list_segments,
-    notices,
-    read_epochs,
-    read_mirror_properties,
-    read_small,
-    replace_durably,
-)
 from aclog.metalog.filelog.locks import kafka_log_dir
 from aclog.metalog.filelog.meta_properties import read_meta_properties
 from aclog.metalog.filelog.verify import UNCOMMITTED_TAIL
@@ -48,7 +38,7 @@ from aclog.terminal.notices import Advance
 
 def in_bytes(directory: Path, advance: Advance) -> Progress:
     """Return a function that reports offsets as bytes since the first one, interpolated within a segment."""
-    segments = list_segments(directory)
+    segments = files.list_segments(directory)
     starts = [each.base_offset for each in segments]
     sizes = [each.path.stat().st_size for each in segments]
     began: list[int] = []
@@ -187,7 +177,7 @@ def read_sync_properties(directory: Path) -> SyncProperties | None:
 
     """
     path = directory / SYNC_FILE
-    data = read_small(path)
+    data = files.read_small(path)
     if data is None:
         return None
     try:
@@ -210,7 +200,7 @@ def write_sync_properties(directory: Path, properties: SyncProperties) -> None:
         "first.poll.ms": str(properties.first_poll),
     }
     text = format_properties(values, comments=_COMMENT)
-    replace_durably(directory / SYNC_FILE, text)
+    files.replace_durably(directory / SYNC_FILE, text)
 
 
 def refuse_other_writers(directory: Path) -> None:
@@ -299,7 +289,7 @@ class LogSource:
                 f"{self.directory}: not a directory: expected --acls for a file of ACLs, --snapshot for a checkpoint"
             )
         if self.directory.is_dir():
-            self._notify(notices(self.directory))
+            self._notify(files.notices(self.directory))
 
     @property
     def name(self) -> str:
@@ -314,7 +304,7 @@ class LogSource:
             LogError: the directory is not a log.
 
         """
-        if self._reader is None and list_segments(self.directory):
+        if self._reader is None and files.list_segments(self.directory):
             self._reader = open_reader(self.directory)
         return self._reader
 
@@ -327,10 +317,10 @@ class LogSource:
     def change_place(self) -> ChangePlace:
         """The directory if `aclog acls` may change it: it has segments, and no node, `sync` or `mirror` owns it."""
         owned = (
-            list_segments(self.directory)
+            files.list_segments(self.directory)
             and kafka_log_dir(self.directory) is None
             and read_sync_properties(self.directory) is None
-            and read_mirror_properties(self.directory) is None
+            and files.read_mirror_properties(self.directory) is None
         )
         return ChangePlace(log=self.name) if owned else ChangePlace()
 
@@ -343,7 +333,7 @@ class LogSource:
 
         """
         log, mark = self.log, self._mark
-        self._notify(notices(self.directory))  # it may be newer than the log's last recovery
+        self._notify(files.notices(self.directory))  # it may be newer than the log's last recovery
         if self._newest is None or log is None or mark is None:
             return self._begin().image
         mark.compare()
@@ -387,7 +377,7 @@ class LogSource:
 
     def freshness(self) -> None:
         """Return None: a directory is read as it is. Prints a notice if its writer has left since."""
-        self._notify(notices(self.directory))
+        self._notify(files.notices(self.directory))
 
     def close(self) -> None:
         """Close open files; idempotent."""
@@ -410,7 +400,7 @@ class LogSource:
         committed = self._committed = read_committed(self.directory)  # before the log: a live writer moves it on first
         if committed is not None:
             committed.check_exists()  # a checkpoint alone would be a state without most of the rules
-        checkpoints = list_checkpoints(self.directory)
+        checkpoints = files.list_checkpoints(self.directory)
         if not checkpoints and self.log is None:
             raise LogError(f"{self.directory}: not a metadata log: {_what_is_there(self.directory)}")
         if not checkpoints and self.log is not None and self.log.high_watermark() == 0:
@@ -436,7 +426,7 @@ class LogSource:
         self,
         images: LogImages,
         recovered: Recovered,
-        checkpoints: tuple[CheckpointFile, ...],
+        checkpoints: tuple[files.CheckpointFile, ...],
         before: Stamps,
         start: Image | None,
     ) -> None:
@@ -448,7 +438,7 @@ class LogSource:
 
     def _refuse_other_files(self) -> None:
         """Refuse segments without a single whole batch: that is some other file, not a truncated log."""
-        for segment in list_segments(self.directory):
+        for segment in files.list_segments(self.directory):
             if segment.path.stat().st_size:
                 raise LogError(f"{segment.path}: not a metadata log: it does not begin with a whole batch")
 
@@ -469,8 +459,8 @@ def _what_is_there(directory: Path) -> str:
 
 def _rules_hint(path: Path) -> str:
     """Return the flag for files of rules, if a file, or one of a directory, may be one by its name; else empty."""
-    files = islice(path.rglob("*"), _LOOKED_AT) if path.is_dir() else [path]
-    return f": did you mean --acls {path}?" if any(map(_may_hold_rules, files)) else ""
+    some = islice(path.rglob("*"), _LOOKED_AT) if path.is_dir() else [path]
+    return f": did you mean --acls {path}?" if any(map(_may_hold_rules, some)) else ""
 
 
 def _may_hold_rules(path: Path) -> bool:
@@ -506,7 +496,7 @@ def _has_one_voter(log: FileLogReader, image: Image) -> bool:
 def _last_leader_change(log: FileLogReader) -> LeaderChange | None:
     # Each epoch begins with the LeaderChange of its leader; the epoch file has the offsets. Retention may have deleted
     # that batch, and it may not be committed yet.
-    *_, start = read_epochs(log.directory) or [None]
+    *_, start = files.read_epochs(log.directory) or [None]
     if start is None or not log.start_offset() <= start.start_offset < log.high_watermark():
         return None
     batch = decode_batch(log.read(start.start_offset, max_bytes=1))  # a read returns at least one whole batch
@@ -603,7 +593,7 @@ def start_of(source: StateSource) -> Image:
     """Return the state with which the history of a source's log begins. Raises as history_of."""
     log = log_of(source)
     if isinstance(source, LogSource):
-        checkpoints = list_checkpoints(source.directory)
+        checkpoints = files.list_checkpoints(source.directory)
     else:
         # Slow to import, and only needed here: a command on a log starts without it.
         from aclog.client.quorum_log import QuorumLog

@@ -2,16 +2,14 @@
 
 import os
 import posixpath
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from aclog.authorizer.acl import FileOrigin, Origins, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import FileOrigin, Origins, StandardAclWithId
 from aclog.metalog.errors import ConfigError
-from aclog.sources.acl_lines import LineTable, numbered_lines, parse_acls
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import DirectoryTree, FileTree, RootInputs
 from aclog.sources.formats.unread import Unread
@@ -45,18 +43,6 @@ class ModuleInputs:
 
 
 NO_INPUTS = ModuleInputs()
-_NAME = re.compile(r"[^\W\d][\w-]*")
-
-
-def parse_values(texts: Iterable[str], flag: str = "--var") -> dict[str, str]:
-    """Return the value of each variable; the last of several wins. Raises ConfigError: not NAME=VALUE."""
-    values = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not _NAME.fullmatch(name.strip()):
-            raise ConfigError(f"{flag} {text[:60]!r}: expected NAME=VALUE")
-        values[name.strip()] = value
-    return values
 
 
 @frozen(kw_only=True)
@@ -72,7 +58,7 @@ class ReadOptions:
     exclude: tuple[str, ...] = ()
     """Globs of files that are not read, as lines of a .gitignore at the root of the tree."""
     accept_unread: frozenset[str] = frozenset()
-    """Labels of content that may stay unread (aclog.sources.formats.unread.parse_accepted)."""
+    """Labels of content that may stay unread (aclog.sources.choice.parse_accepted)."""
     may_be_empty: bool = False
     """Whether a directory without a file of rules is a state without rules, instead of an error."""
     strict: bool = False
@@ -102,12 +88,6 @@ class FoundRules:
     """What distinguishes the clusters of the rules; None: they are of one."""
     topics: tuple[tuple[str, FileOrigin], ...] = ()
     """The names of the topics that the files declare, and where; one with an unknown part is a symbol."""
-
-
-def line_rules(name: str, lines: Iterable[list[bytes]], check: Callable[[StandardAcl], None]) -> FoundRules:
-    """Return the rules of one file, whose lines arrive in blocks; to read them raises ConfigError, as parse_acls."""
-    table = LineTable(name)
-    return FoundRules(rules=table.filled_by(parse_acls(numbered_lines(lines), name, check)), origins=table)
 
 
 # Terraform modules that are not among the files that are read: directories that the user names (`--module`).

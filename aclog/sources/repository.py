@@ -13,12 +13,11 @@ from aclog.analysis.lint_report import RULE_FIELDS, Suppression, parse_lints
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation
 from aclog.metalog.errors import NO_SUCH_PATH, ConfigError
 from aclog.sources.acl_lines import STDIN
-from aclog.sources.choice import AclsSource
+from aclog.sources.choice import AclsSource, parse_accepted, parse_values
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import Destination, DirectoryTree, FileTree, destination
-from aclog.sources.formats.unread import parse_accepted
 from aclog.sources.git import GitTree, parse_git_place
-from aclog.sources.read_options import ModuleInputs, parse_values
+from aclog.sources.read_options import ModuleInputs
 from aclog.sources.toml import TomlDocument, TomlTable, ranges_of, read_toml
 from aclog.terminal.output import note
 from aclog.usage.accesses.globs import unlistable

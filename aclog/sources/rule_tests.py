@@ -40,19 +40,16 @@ from aclog.analysis.rule_tests.expectations import (
     parse_rule_text,
 )
 from aclog.authorizer.acl import (
-    WILDCARD_PRINCIPAL,
-    AclOperation,
     FileOrigin,
-    PatternType,
     ResourcePattern,
-    ResourceType,
     cidr_range,
     enum_field,
     host_address,
     origin_text,
     parse_name,
 )
-from aclog.authorizer.audit import Basis
+from aclog.authorizer.acls_image import Basis
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import Generation, Settings, named_generation, parse_super_users
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError, MetadataError, os_error_text

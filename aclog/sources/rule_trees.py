@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 
 from aclog.authorizer.acl import FileOrigin, StandardAcl, origin_text
 from aclog.metalog.errors import ConfigError
-from aclog.sources.acl_lines import accept
+from aclog.sources.acl_lines import LineTable, accept
 from aclog.sources.formats.clusters import Layout, clusters_of
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import ReadFiles, is_array, is_claimed, read_tree, why_unclaimed
@@ -22,7 +22,7 @@ from aclog.sources.formats.rule import (
     StatedRules,
 )
 from aclog.sources.git import GitTree, ignored_files
-from aclog.sources.read_options import FoundRules, ReadOptions, line_rules, root_inputs, with_modules
+from aclog.sources.read_options import FoundRules, ReadOptions, root_inputs, with_modules
 
 if TYPE_CHECKING:
     from aclog.sources.rendering import Rendered
@@ -47,7 +47,9 @@ def content_rules(
     if claimed is None:
         if (reason := why_unclaimed(alone.file)) is not None:
             raise ConfigError(reason)
-        return line_rules(name, [content.split(b"\n")], check)  # an error of JSON lines, which most files are
+        table = LineTable(name)
+        # an error of JSON lines, which most files are
+        return FoundRules(rules=table.parsed([content.split(b"\n")], check), origins=table)
     return tree_rules(claimed, options, check)
 
 

@@ -9,16 +9,9 @@ from typing import Any, TypeVar
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import (
-    WILDCARD,
-    AclBindingFilter,
-    PatternType,
-    ResourcePattern,
-    StandardAcl,
-    acl_text,
-    resource_of,
-)
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, acl_text, resource_of
 from aclog.authorizer.acls_image import acl_of_content, content_of
+from aclog.authorizer.codes import WILDCARD, PatternType
 from aclog.authorizer.control import filter_value, refusal, unknown_field
 from aclog.authorizer.interface import AclDeleteResult
 from aclog.authorizer.settings import (
@@ -50,15 +43,8 @@ from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError, plural
 from aclog.metalog.primitives import elapsed_seconds
 from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, RefusedError, Step
-from aclog.protocol.error_codes import (
-    CLUSTER_AUTHORIZATION_FAILED,
-    NOT_CONTROLLER,
-    NOT_LEADER_OR_FOLLOWER,
-    REQUEST_TIMED_OUT,
-    SECURITY_DISABLED,
-    UNSUPPORTED_VERSION,
-)
-from aclog.protocol.headers import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM, RequestError
+from aclog.protocol import api_keys, error_codes
+from aclog.protocol.headers import RequestError
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels, kafka_with, rules_concern_controllers
 from aclog.snapshots.image import Image
 from aclog.sources.live import QuorumSource, connect_to_first, live_levels, refusal_text
@@ -69,10 +55,10 @@ from aclog.terminal.output import warn
 
 
 _HINTS: Mapping[int, str] = {
-    SECURITY_DISABLED: "a cluster without authorizer.class.name has no ACLs",
+    error_codes.SECURITY_DISABLED: "a cluster without authorizer.class.name has no ACLs",
 }
 
-_LEADERLESS = frozenset({NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT, NOT_CONTROLLER})
+_LEADERLESS = frozenset({error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.REQUEST_TIMED_OUT, error_codes.NOT_CONTROLLER})
 """Errors of a quorum that is electing a leader."""
 
 
@@ -149,7 +135,7 @@ class ClusterNodes:
 
     async def _describe(self, connection: Connection) -> ClusterDescription:
         try:
-            if self.role is Role.BROKER and DESCRIBE_CLUSTER not in connection.apis:
+            if self.role is Role.BROKER and api_keys.DESCRIBE_CLUSTER not in connection.apis:
                 return await cluster_of_brokers(connection)
             return await describe_cluster(connection, BROKERS if self.role is Role.BROKER else CONTROLLERS)
         except RequestError as error:
@@ -213,12 +199,12 @@ class ClusterNodes:
 
         """
         connection = await self.writing()
-        if DESCRIBE_QUORUM not in connection.apis or self._tells_no_mark:
+        if api_keys.DESCRIBE_QUORUM not in connection.apis or self._tells_no_mark:
             return None
         try:
             return await describe_quorum(connection)
         except RequestError as error:
-            if error.code in {CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION}:
+            if error.code in {error_codes.CLUSTER_AUTHORIZATION_FAILED, error_codes.UNSUPPORTED_VERSION}:
                 self._tells_no_mark = True
                 self.notify(
                     f"{connection.address}: does not return the quorum's high-water mark, so its nodes are only "
@@ -237,7 +223,7 @@ class ClusterNodes:
 def explained(connection: Connection, request: str, error: MetadataError, right: str) -> RequestError:
     """Return the error of a request that a server refused, with the server, and with the right that it needs."""
     code = error.code if isinstance(error, RequestError) else -1
-    if code == CLUSTER_AUTHORIZATION_FAILED:  # a Kafka's own text is the memory address of its request
+    if code == error_codes.CLUSTER_AUTHORIZATION_FAILED:  # a Kafka's own text is the memory address of its request
         what = f"not authorized: the user of --command-config needs {right} on the cluster"
     else:
         hint = _HINTS.get(code)
@@ -408,7 +394,7 @@ async def caught_up(connection: Connection, mark: int, until: float, name: str =
         UnreachableError, DecodeError: no response, or one that cannot be decoded.
 
     """
-    served = connection.apis.get(API_VERSIONS)
+    served = connection.apis.get(api_keys.API_VERSIONS)
     if served is None or served.max_version < _WITH_FEATURES:
         return
     while True:
@@ -554,7 +540,7 @@ class ClusterChanges:
     async def add(self, acls: Sequence[StandardAcl]) -> None:
         """Add ACLs, and wait until they are committed. Raises as ServerPlace.write."""
         connection = await self._nodes.writing()
-        in_order = DESCRIBE_QUORUM in connection.apis or await self.closed_by_default()
+        in_order = api_keys.DESCRIBE_QUORUM in connection.apis or await self.closed_by_default()
         self.present.update(map(content_of, acls))
         for run in [acls] if in_order else independent_runs(acls):
             results = await create_acls(connection, run, _CHANGE_S)

@@ -8,8 +8,9 @@ from time import sleep
 
 from attrs import define, field
 
-from aclog.authorizer.acl import PatternType, ResourcePattern, StandardAcl, acl_text, resource_of
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, acl_text, resource_of
 from aclog.authorizer.acls_image import content_of
+from aclog.authorizer.codes import PatternType
 from aclog.authorizer.settings import Generation, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError, DecodeError
@@ -17,18 +18,10 @@ from aclog.metalog.primitives import elapsed_seconds
 from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, Stage, Step, overlapping
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.sources.zookeeper import open_store, read_everything
+from aclog.zookeeper import znodes
 from aclog.zookeeper.acl_store import AclStore
 from aclog.zookeeper.authorizer import prefixed_error, takes_prefixed
 from aclog.zookeeper.connect import KraftController, kraft_controller
-from aclog.zookeeper.znodes import (
-    LITERAL_TREE,
-    entry_of,
-    entry_problem,
-    json_object,
-    name_problem,
-    resource_path,
-    text_field,
-)
 
 _SETTLE_S = 1.0
 """How long, in seconds, to wait for the brokers to read one stage before the next one is made.
@@ -82,7 +75,7 @@ class ZooKeeperPlace:
         node = self.store.client.get(_CLUSTER_ID)
         if node is None:
             return None
-        cluster_id = text_field(json_object(node.data, path=_CLUSTER_ID), "id")
+        cluster_id = znodes.text_field(znodes.json_object(node.data, path=_CLUSTER_ID), "id")
         if not 0 < len(cluster_id) <= _MOST_OF_ID:
             raise DecodeError(f"expected the id of the cluster, at most {_MOST_OF_ID} characters", path=_CLUSTER_ID)
         return cluster_id
@@ -92,7 +85,7 @@ class ZooKeeperPlace:
 
         An identity may come later, with the first broker, and never does where only ACLs are. Raises StoreError.
         """
-        node = self.store.client.get(LITERAL_TREE.root)
+        node = self.store.client.get(znodes.LITERAL_TREE.root)
         return None if node is None else str(node.created_ms)
 
     def premises(self, properties: AbstractSet[str]) -> Premises:  # noqa: ARG002  # as the protocol has it
@@ -124,7 +117,7 @@ class ZooKeeperPlace:
         for problem in contents.unknown:
             self.notify(str(problem))
         for node in contents.resources.values():
-            if node.entries and node.path != resource_path(node.pattern):
+            if node.entries and node.path != znodes.resource_path(node.pattern):
                 raise ConfigError(
                     f"{node.path}: ACLs of a group in a legacy directory, which Kafka 3.9 does not read: a "
                     "desired one would seem to be present. Move them to the directory Group if they are to apply, or "
@@ -182,11 +175,11 @@ class ZooKeeperPlace:
             self.store.create_paths()  # a ZooKeeper that no AclAuthorizer has used has no root nodes yet
             self._has_paths = True
         pattern = resource_of(piece[0].acl)
-        added = frozenset(entry_of(step.acl) for step in piece if step.adds)
-        removed = frozenset(entry_of(step.acl) for step in piece if not step.adds)
+        added = frozenset(znodes.entry_of(step.acl) for step in piece if step.adds)
+        removed = frozenset(znodes.entry_of(step.acl) for step in piece if not step.adds)
         if pattern in self._shared and piece[0].stage > self._stage:
             sleep(max(0.0, self._at + _SETTLE_S - elapsed_seconds()))
-        self.store.update(resource_path(pattern), lambda current: current - removed | added)
+        self.store.update(znodes.resource_path(pattern), lambda current: current - removed | added)
         if pattern in self._shared:
             self._stage, self._at = piece[0].stage, elapsed_seconds()
 
@@ -199,9 +192,9 @@ class ZooKeeperPlace:
 
     def _check(self, step: Step) -> None:
         acl = step.acl
-        problem = name_problem(acl.resource_name)
+        problem = znodes.name_problem(acl.resource_name)
         if step.adds:
-            problem = problem or entry_problem(entry_of(acl))
+            problem = problem or znodes.entry_problem(znodes.entry_of(acl))
             if acl.pattern_type == PatternType.PREFIXED and not self.takes_prefixed:
                 problem = problem or str(prefixed_error())
         if problem is not None:

@@ -9,12 +9,13 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from functools import lru_cache
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import click
@@ -44,6 +45,17 @@ def say(line: object = "", *, end: str = "\n", flush: bool = False) -> None:
 def emit(text: str, *, flush: bool = False) -> None:
     """Print a text as it is: JSON (aclog.terminal.columns), or lines whose values `value_formatter` has formatted."""
     print(text, flush=flush)
+
+
+def print_lines(lines: Iterable[str], *, live: bool = False) -> None:
+    """Print lines as they are, many at once unless each is to be seen `live`."""
+    lines = iter(lines)
+    while (block := list(islice(lines, 1 if live else _BLOCK))) and not is_reader_gone():
+        emit("\n".join(block), flush=live)
+
+
+_BLOCK = 512
+"""Lines per print: one print per line would dominate the time for a million rows."""
 
 
 def _plain(value: object) -> str:

@@ -13,7 +13,7 @@ from attrs import evolve
 
 from aclog.metalog.errors import printable
 from aclog.terminal.columns import Column, OutputFormat, Row, cell_text, json_text, selected, value_of
-from aclog.terminal.output import cell_painter, emit, is_reader_gone, note, value_formatter
+from aclog.terminal.output import cell_painter, note, print_lines, value_formatter
 
 # Aligned columns, streamed: widths are those of the rows seen so far, so a million rows need no memory.
 
@@ -41,8 +41,6 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[st
 # Prints rows in the requested format, as they come: a million rows need no memory.
 
 
-_BLOCK = 512
-"""Lines per print: one print per line would dominate the time for a million rows."""
 _UNSEEN = r"\x00-\x08\x0b\x0c\x0e- \x7f-\xa0\xad\u061c\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
 _FORMULA = re.compile(rf"(?:\A|[;\t\r\n])[{_UNSEEN}]*(?=[=+\-@\uff1d\uff0b\uff0d\uff20'])")
 """The prefix of a formula, or an apostrophe, at the beginning of a cell: also behind separators of other formats, and
@@ -78,13 +76,6 @@ def print_rows(
     print_lines(make(picked, rows), live=live)
     if left_out:
         note(f"no room for {', '.join(left_out)}: a wider terminal, --columns, or a pipe shows more")
-
-
-def print_lines(lines: Iterable[str], *, live: bool = False) -> None:
-    """Print lines as they are, many at once unless each is to be seen `live`."""
-    lines = iter(lines)
-    while (block := list(islice(lines, 1 if live else _BLOCK))) and not is_reader_gone():
-        emit("\n".join(block), flush=live)
 
 
 def terminal_width() -> int | None:

@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 
 from aclog.authorizer.acl import ResourcePattern
 from aclog.metalog.errors import DecodeError, EncodeError, MetadataError
+from aclog.zookeeper import znodes
 from aclog.zookeeper.client import (
     Children,
     ConflictError,
@@ -24,25 +25,6 @@ from aclog.zookeeper.client import (
     StoreError,
 )
 from aclog.zookeeper.connect import MAX_ATTEMPTS, back_off
-from aclog.zookeeper.znodes import (
-    CHANGE_PREFIX,
-    RESOURCE_TYPES,
-    TREES,
-    AclEntry,
-    AclTree,
-    decode_acls,
-    decode_event,
-    encode_acls,
-    encode_event,
-    legacy_paths,
-    paths_of,
-    pattern_of,
-    resource_path,
-    sequence_of,
-    tree_of,
-    type_directory,
-    type_of_directory,
-)
 
 if TYPE_CHECKING:
     from aclog.zookeeper.session import ZkClient
@@ -56,7 +38,7 @@ MAX_NODE_BYTES = (1 << 20) - (1 << 14)
 NO_VERSION = -2
 """Version of a znode that does not exist (ZkVersion.UnknownVersion)."""
 
-Change: TypeAlias = Callable[[frozenset[AclEntry]], frozenset[AclEntry]]
+Change: TypeAlias = Callable[[frozenset[znodes.AclEntry]], frozenset[znodes.AclEntry]]
 """From the current ACLs of a znode to the wanted ones; called again for each attempt."""
 
 
@@ -66,7 +48,7 @@ class ResourceAcls:
 
     path: str
     pattern: ResourcePattern
-    entries: frozenset[AclEntry] = frozenset()
+    entries: frozenset[znodes.AclEntry] = frozenset()
     version: int = NO_VERSION
 
 
@@ -98,10 +80,10 @@ class AclStore:
 
     def create_paths(self) -> None:
         """Create the directories that Kafka creates at startup (KafkaZkClient.createAclPaths). Raises StoreError."""
-        for tree in TREES:
+        for tree in znodes.TREES:
             self.client.ensure(tree.changes)
-            for kind in RESOURCE_TYPES:
-                self.client.ensure(f"{tree.root}/{type_directory(kind)}")
+            for kind in znodes.RESOURCE_TYPES:
+                self.client.ensure(f"{tree.root}/{znodes.type_directory(kind)}")
 
     def load(self) -> StoreContents:
         """Read all ACLs. It is not a consistent snapshot, but no znode is older than the call.
@@ -145,11 +127,11 @@ class AclStore:
 
     def _resource_paths(self, unknown: list[DecodeError]) -> Iterator[str]:
         # Kafka ignores directories of unknown types, and so must this; but an operator should know about them.
-        for tree in TREES:
+        for tree in znodes.TREES:
             directories = self.client.children(tree.root)
             for directory in sorted(directories.names) if directories is not None else ():
                 path = f"{tree.root}/{directory}"
-                if type_of_directory(directory) is None:
+                if znodes.type_of_directory(directory) is None:
                     what = "not a resource type of Kafka: its ACLs are ignored"
                     unknown.append(DecodeError(what, path=path))
                     continue
@@ -165,7 +147,7 @@ class AclStore:
             StoreError: ZooKeeper is unavailable.
 
         """
-        return self.read_path(resource_path(pattern))
+        return self.read_path(znodes.resource_path(pattern))
 
     def read_path(self, path: str) -> ResourceAcls:
         """Read the ACLs of a znode. Raises as `read`."""
@@ -174,7 +156,9 @@ class AclStore:
 
     def read_all(self, pattern: ResourcePattern) -> list[ResourceAcls]:
         """Read the ACLs of a resource from its current path and from existing legacy paths. Raises as `read`."""
-        first, *others = (self.read_path(path) for path in (resource_path(pattern), *legacy_paths(pattern)))
+        first, *others = (
+            self.read_path(path) for path in (znodes.resource_path(pattern), *znodes.legacy_paths(pattern))
+        )
         return [first, *(acls for acls in others if acls.version != NO_VERSION)]
 
     def update(self, path: str, change: Change, *, last_read: ResourceAcls | None = None) -> ResourceAcls:
@@ -210,7 +194,7 @@ class AclStore:
             back_off(attempt)
         raise AssertionError  # count() is infinite
 
-    def _write(self, before: ResourceAcls, entries: frozenset[AclEntry]) -> ResourceAcls:
+    def _write(self, before: ResourceAcls, entries: frozenset[znodes.AclEntry]) -> ResourceAcls:
         if entries == before.entries:
             return before
         (version, _) = self._commit(before, _operation(before, entries))
@@ -221,8 +205,10 @@ class AclStore:
     def _commit(self, before: ResourceAcls, operation: Operation) -> list[int]:
         # Kafka writes the znode and its change event in two requests; brokers miss the change if the writer dies in
         # between. One transaction leaves no such gap.
-        tree = tree_of(before.pattern.pattern_type)
-        event = CreateNode(path=f"{tree.changes}/{CHANGE_PREFIX}", data=encode_event(before.pattern), sequence=True)
+        tree = znodes.tree_of(before.pattern.pattern_type)
+        event = CreateNode(
+            path=f"{tree.changes}/{znodes.CHANGE_PREFIX}", data=znodes.encode_event(before.pattern), sequence=True
+        )
         try:
             return self.client.commit((operation, event))
         except ConflictError:
@@ -239,7 +225,7 @@ class AclStore:
             ) from e
 
     def _ensure_parents(self, acls: ResourceAcls) -> None:
-        self.client.ensure(tree_of(acls.pattern.pattern_type).changes)
+        self.client.ensure(znodes.tree_of(acls.pattern.pattern_type).changes)
         self.client.ensure(acls.path.rpartition("/")[0])
 
 
@@ -249,22 +235,22 @@ def acls_at(paths: Iterable[str], resources: Mapping[str, ResourceAcls]) -> Iter
         yield resources.get(path) or absent(path)
 
 
-def _operation(before: ResourceAcls, entries: frozenset[AclEntry]) -> Operation:
+def _operation(before: ResourceAcls, entries: frozenset[znodes.AclEntry]) -> Operation:
     if not entries:
         return DeleteNode(path=before.path, version=before.version)
     if before.version == NO_VERSION:
-        return CreateNode(path=before.path, data=encode_acls(entries))
-    return SetNode(path=before.path, data=encode_acls(entries), version=before.version)
+        return CreateNode(path=before.path, data=znodes.encode_acls(entries))
+    return SetNode(path=before.path, data=znodes.encode_acls(entries), version=before.version)
 
 
 def _decoded(path: str, node: Node) -> ResourceAcls:
-    entries = decode_acls(node.data, path=path)
-    return ResourceAcls(path=path, pattern=pattern_of(path), entries=entries, version=node.version)
+    entries = znodes.decode_acls(node.data, path=path)
+    return ResourceAcls(path=path, pattern=znodes.pattern_of(path), entries=entries, version=node.version)
 
 
 def absent(path: str) -> ResourceAcls:
     """Return the ACLs of a znode that does not exist: none."""
-    return ResourceAcls(path=path, pattern=pattern_of(path))
+    return ResourceAcls(path=path, pattern=znodes.pattern_of(path))
 
 
 # Follows the ACLs in ZooKeeper by their change events (kafka.common.ZkNodeChangeNotificationListener).
@@ -374,7 +360,7 @@ class StoreFollower:
 
     def _catch_up(self) -> None:
         try:
-            for tree in TREES:
+            for tree in znodes.TREES:
                 self._process(tree)
         except _MissedEventsError as e:
             _log.warning("%s: %s: reloading all ACLs", self.store.client.settings.where, e)
@@ -388,7 +374,7 @@ class StoreFollower:
         with self.lock:
             # Event numbers before ACLs: a change in between is read now and processed again later, which is harmless.
             # In the other order it would be lost.
-            processed = {tree.changes: self._children(tree).ever_created for tree in TREES}
+            processed = {tree.changes: self._children(tree).ever_created for tree in znodes.TREES}
             contents = self.store.load()
             for problem in (*contents.unreadable, *contents.unknown):
                 _log.error("%s: %s", self.store.client.settings.where, problem)
@@ -397,7 +383,7 @@ class StoreFollower:
             self._unreadable = {str(problem.path): problem for problem in contents.unreadable}
         return contents
 
-    def _children(self, tree: AclTree) -> Children:
+    def _children(self, tree: znodes.AclTree) -> Children:
         # Each read sets a new watch: ZooKeeper's watches fire once.
         children = self.store.client.children(tree.changes, self._wake.set)
         if children is None:
@@ -407,11 +393,11 @@ class StoreFollower:
             raise StoreError(f"{tree.changes}: deleted again right after it was created")
         return children
 
-    def _process(self, tree: AclTree) -> None:
+    def _process(self, tree: znodes.AclTree) -> None:
         """Process the new events of a tree. Raises _MissedEventsError."""
         children = self._children(tree)
         first = self._processed[tree.changes]
-        numbers = {number: name for name in children.names if (number := sequence_of(name)) is not None}
+        numbers = {number: name for name in children.names if (number := znodes.sequence_of(name)) is not None}
         new = sorted(number for number in numbers if number >= first)
         # Fewer than before: the directory was made anew, and its events begin again. No list of the expected numbers: a
         # server may count to 2^31.
@@ -426,14 +412,14 @@ class StoreFollower:
             self._update(self._patterns(tree, [f"{tree.changes}/{numbers[number]}" for number in some]))
             self._processed[tree.changes] = some[-1] + 1
 
-    def _patterns(self, tree: AclTree, events: Sequence[str]) -> dict[ResourcePattern, None]:
+    def _patterns(self, tree: znodes.AclTree, events: Sequence[str]) -> dict[ResourcePattern, None]:
         """Return the resources of some events, without duplicates."""
         patterns: dict[ResourcePattern, None] = {}
         for path, node in self.store.client.get_many(events):
             if node is None:
                 raise _MissedEventsError(f"{path}: purged before it was read")
             try:
-                patterns[decode_event(tree, node.data, path=path)] = None
+                patterns[znodes.decode_event(tree, node.data, path=path)] = None
             except DecodeError as e:
                 raise _MissedEventsError(str(e)) from e
         return patterns
@@ -442,7 +428,7 @@ class StoreFollower:
         paths: list[str] = []
         for pattern in patterns:
             try:
-                paths += paths_of(pattern)
+                paths += znodes.paths_of(pattern)
             except EncodeError as e:  # the event names a resource that cannot have ACLs
                 _log.warning("%s: ignoring a change event: %s", self.store.client.settings.where, e)
         with self.lock:
@@ -463,9 +449,11 @@ class StoreFollower:
         if now - self._purged < _PURGE_INTERVAL_S:
             return
         self._purged = now
-        for tree in TREES:
+        for tree in znodes.TREES:
             children = self.store.client.children(tree.changes)
-            names = sorted(children.names if children is not None else (), key=lambda name: sequence_of(name) or 0)
+            names = sorted(
+                children.names if children is not None else (), key=lambda name: znodes.sequence_of(name) or 0
+            )
             for name in names:  # the oldest first, until one has not expired
                 path = f"{tree.changes}/{name}"
                 node = self.store.client.get(path)

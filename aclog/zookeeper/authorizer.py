@@ -12,14 +12,8 @@ import attrs
 from attrs import define, field, frozen
 
 from aclog.authorizer.acl import (
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
     AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
     ResourcePattern,
-    ResourceType,
     StandardAcl,
     StandardAclWithId,
     record_of,
@@ -27,6 +21,14 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import AclsImage, check_by_resource_type
 from aclog.authorizer.audit import AuditHook
+from aclog.authorizer.codes import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
 from aclog.authorizer.control import INVALID_REQUEST, creation_errors, filter_error
 from aclog.authorizer.index.acl_index import Change
 from aclog.authorizer.index.queries import filter_matches

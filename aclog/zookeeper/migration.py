@@ -12,18 +12,8 @@ from uuid import UUID
 
 from attrs import Factory, define, field, frozen
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    code_name,
-    parse_cidr,
-    record_of,
-    resource_of,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, code_name, parse_cidr, record_of, resource_of
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.credentials.scram import ScramChange, ScramMechanism
 from aclog.credentials.tokens import TokenChange
 from aclog.metalog.codec import encode_acl, encode_record
@@ -37,31 +27,10 @@ from aclog.metalog.records import (
     UserScramCredentialRecord,
 )
 from aclog.snapshots.image import Image
+from aclog.zookeeper import znodes
 from aclog.zookeeper.acl_store import MAX_NODE_BYTES, AclStore
 from aclog.zookeeper.client import DisconnectedError, StoreError
 from aclog.zookeeper.stores import ScramStore, TokenStore
-from aclog.zookeeper.znodes import (
-    KIP_TOKENS_PATH,
-    LEGACY_GROUP_DIRECTORIES,
-    PREFIXED_TREE,
-    TOKENS_PATH,
-    TREES,
-    USERS_PATH,
-    AclEntry,
-    decode_acls,
-    decode_credential,
-    decode_token,
-    decode_user_config,
-    encode_acls,
-    encode_token,
-    entry_of,
-    pattern_of,
-    resource_path,
-    token_path,
-    type_of_directory,
-    user_of_node,
-    user_path,
-)
 
 if TYPE_CHECKING:
     from aclog.zookeeper.session import ZkClient
@@ -339,10 +308,10 @@ class StoreState:
 def node_content(path: str, data: bytes, *, has_children: bool = False) -> NodeContent:
     """Decode the znode of a resource, a user or a token; entries that cannot be decoded are left out, with a reason."""
     try:
-        if path.startswith(f"{USERS_PATH}/"):
+        if path.startswith(f"{znodes.USERS_PATH}/"):
             return _user(path, data, has_children=has_children)
-        if path.startswith((f"{TOKENS_PATH}/", f"{KIP_TOKENS_PATH}/")):
-            token = decode_token(data, path)
+        if path.startswith((f"{znodes.TOKENS_PATH}/", f"{znodes.KIP_TOKENS_PATH}/")):
+            token = znodes.decode_token(data, path)
             _check([token])
             return NodeContent(token=token)
         return _acls(path, data, has_children=has_children)
@@ -351,11 +320,11 @@ def node_content(path: str, data: bytes, *, has_children: bool = False) -> NodeC
 
 
 def _acls(path: str, data: bytes, *, has_children: bool) -> NodeContent:
-    pattern = pattern_of(path)
-    acls = frozenset(entry.on(pattern) for entry in decode_acls(data, path=path))
+    pattern = znodes.pattern_of(path)
+    acls = frozenset(entry.on(pattern) for entry in znodes.decode_acls(data, path=path))
     _check([record_of(acl, _ANY_ID) for acl in acls])
     # Kafka 3.9 ignores these: migrating them could allow requests that are denied today, dropping them a wanted DENY.
-    if acls and path.split("/")[-2] in LEGACY_GROUP_DIRECTORIES:
+    if acls and path.split("/")[-2] in znodes.LEGACY_GROUP_DIRECTORIES:
         return NodeContent(left_out=(LeftOut(path=path, reason=_LEGACY, unreadable=True),))
     if not has_children:
         return NodeContent(acls=acls)
@@ -370,13 +339,13 @@ def _check(records: Sequence[MetadataRecord]) -> None:
 
 
 def _user(path: str, data: bytes, *, has_children: bool) -> NodeContent:
-    user = user_of_node(path.removeprefix(f"{USERS_PATH}/"))
-    config = decode_user_config(data, path)
+    user = znodes.user_of_node(path.removeprefix(f"{znodes.USERS_PATH}/"))
+    config = znodes.decode_user_config(data, path)
     left_out = list(_quotas(path, config.others, has_children=has_children))
     credentials = []
     for mechanism, text in config.credentials():
         try:
-            credential = decode_credential(_checked_user(user), mechanism, text)
+            credential = znodes.decode_credential(_checked_user(user), mechanism, text)
             _check([credential])
         except (DecodeError, EncodeError) as error:
             left_out.append(_unreadable(path, error))
@@ -433,7 +402,7 @@ def _credentials(
 ) -> dict[CredentialKey, UserScramCredentialRecord]:
     by_key: dict[CredentialKey, tuple[str, UserScramCredentialRecord]] = {}
     every = [(path, record) for path, content in contents.items() for record in content.credentials]
-    for path, record in sorted(every, key=lambda pair: (pair[0] != user_path(pair[1].name), pair[0])):
+    for path, record in sorted(every, key=lambda pair: (pair[0] != znodes.user_path(pair[1].name), pair[0])):
         first, _ = by_key.setdefault((record.name, record.mechanism), (path, record))
         if first != path:
             reason = f"a credential of user {record.name!r}, which also has one in {first}"
@@ -444,7 +413,7 @@ def _credentials(
 def _tokens(contents: Mapping[str, NodeContent], left_out: list[LeftOut]) -> dict[str, DelegationTokenRecord]:
     by_id: dict[str, tuple[str, DelegationTokenRecord]] = {}
     every = [(path, content.token) for path, content in contents.items() if content.token is not None]
-    for path, token in sorted(every, key=lambda pair: (pair[0] != token_path(pair[1].token_id), pair[0])):
+    for path, token in sorted(every, key=lambda pair: (pair[0] != znodes.token_path(pair[1].token_id), pair[0])):
         first, _ = by_id.setdefault(token.token_id, (path, token))
         if first != path:
             reason = f"token {token.token_id!r}, which is also in {first}"
@@ -467,10 +436,10 @@ _OPERATIONS = frozenset(range(AclOperation.ALL, AclOperation.TWO_PHASE_COMMIT))
 class EntryChange:
     """ACLs that are added to and removed from a resource."""
 
-    added: frozenset[AclEntry] = frozenset()
-    removed: frozenset[AclEntry] = frozenset()
+    added: frozenset[znodes.AclEntry] = frozenset()
+    removed: frozenset[znodes.AclEntry] = frozenset()
 
-    def apply(self, entries: frozenset[AclEntry]) -> frozenset[AclEntry]:
+    def apply(self, entries: frozenset[znodes.AclEntry]) -> frozenset[znodes.AclEntry]:
         """Return the ACLs after this change."""
         return entries - self.removed | self.added
 
@@ -512,7 +481,7 @@ def _fits(what: str, problem: str | None, left_out: list[LeftOut]) -> bool:
 
 def _acl_problem(acl: StandardAcl) -> str | None:
     try:
-        resource_path(resource_of(acl))
+        znodes.resource_path(resource_of(acl))
     except EncodeError as error:
         return str(error)
     if acl.operation not in _OPERATIONS:
@@ -526,18 +495,18 @@ def _oversized(acls: Iterable[StandardAcl], left_out: list[LeftOut]) -> frozense
     """Return the ACLs of resources that have too many for one znode."""
     oversized: set[StandardAcl] = set()
     for pattern, entries in _by_resource(acls).items():
-        size = len(encode_acls(entries))
+        size = len(znodes.encode_acls(entries))
         if size > MAX_NODE_BYTES:
             oversized |= {entry.on(pattern) for entry in entries}
             reason = f"{len(entries)} ACLs of {size} bytes: expected at most {MAX_NODE_BYTES}, the limit of one node"
-            left_out.append(LeftOut(path=resource_path(pattern), reason=reason, unreadable=True))
+            left_out.append(LeftOut(path=znodes.resource_path(pattern), reason=reason, unreadable=True))
     return frozenset(oversized)
 
 
-def _by_resource(acls: Iterable[StandardAcl]) -> dict[ResourcePattern, frozenset[AclEntry]]:
+def _by_resource(acls: Iterable[StandardAcl]) -> dict[ResourcePattern, frozenset[znodes.AclEntry]]:
     by_resource = defaultdict(set)
     for acl in acls:
-        by_resource[resource_of(acl)].add(entry_of(acl))
+        by_resource[resource_of(acl)].add(znodes.entry_of(acl))
     return {pattern: frozenset(entries) for pattern, entries in by_resource.items()}
 
 
@@ -545,7 +514,7 @@ def _credential_problem(record: UserScramCredentialRecord) -> str | None:
     if record.mechanism not in set(ScramMechanism):
         return f"mechanism {record.mechanism}: not supported by Kafka 3.9"
     try:
-        user_path(record.name)
+        znodes.user_path(record.name)
     except EncodeError as error:
         return str(error)
     return None
@@ -553,7 +522,7 @@ def _credential_problem(record: UserScramCredentialRecord) -> str | None:
 
 def _token_problem(token: DelegationTokenRecord) -> str | None:
     try:
-        encode_token(token)
+        znodes.encode_token(token)
     except EncodeError as error:
         return str(error)
     return None
@@ -586,7 +555,7 @@ def store_plan(target: AccessState, change: StateChange) -> StorePlan:
 
 def _changes(added: Iterable[StandardAcl], removed: Iterable[StandardAcl]) -> dict[ResourcePattern, EntryChange]:
     adds, removes = _by_resource(added), _by_resource(removed)
-    none: frozenset[AclEntry] = frozenset()
+    none: frozenset[znodes.AclEntry] = frozenset()
     return {
         pattern: EntryChange(added=adds.get(pattern, none), removed=removes.get(pattern, none))
         for pattern in {**adds, **removes}
@@ -601,11 +570,11 @@ def _changes(added: Iterable[StandardAcl], removed: Iterable[StandardAcl]) -> di
 
 _DISCONNECTED = ""
 """Queued in place of a path when the connection is lost, since all watches may be lost with it."""
-_EXTENDED = PREFIXED_TREE.root.rpartition("/")[0]
-_ROOTS = tuple(tree.root for tree in TREES)
+_EXTENDED = znodes.PREFIXED_TREE.root.rpartition("/")[0]
+_ROOTS = tuple(tree.root for tree in znodes.TREES)
 _DIRECTORIES = (*_ROOTS, _EXTENDED)
 """Parents of directories, one for each resource type or pattern type."""
-_LISTS = (*_DIRECTORIES, USERS_PATH, TOKENS_PATH, KIP_TOKENS_PATH)
+_LISTS = (*_DIRECTORIES, znodes.USERS_PATH, znodes.TOKENS_PATH, znodes.KIP_TOKENS_PATH)
 _MAX_MALFORMED = 5
 """Connections that end with a malformed response, after which a server is given up; others may belong to a proxy."""
 _MAX_ROUNDS = 1000
@@ -617,7 +586,7 @@ _PAUSE_S = 0.05
 def _is_list(path: str) -> bool:
     """Return whether a znode is read for its children, not for its data."""
     parent, _, name = path.rpartition("/")
-    return path in _LISTS or (parent in _ROOTS and type_of_directory(name) is not None)
+    return path in _LISTS or (parent in _ROOTS and znodes.type_of_directory(name) is not None)
 
 
 def _no_progress(_count: int) -> None:
@@ -778,7 +747,7 @@ def execute_plan(plan: StorePlan, client: "ZkClient") -> None:
                 pass
 
         def change(changes: Mapping[ResourcePattern, EntryChange]) -> None:
-            each(lambda item: store.update(resource_path(item[0]), item[1].apply), changes.items())
+            each(lambda item: store.update(znodes.resource_path(item[0]), item[1].apply), changes.items())
 
         # Each step ends before the next begins: after an interruption at any point, no request is allowed before the
         # DENY is written.

@@ -6,26 +6,9 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
+from aclog.zookeeper import znodes
 from aclog.zookeeper.client import CreateNode, operation_to
 from aclog.zookeeper.connect import retried
-from aclog.zookeeper.znodes import (
-    CONFIG_CHANGE_PREFIX,
-    CONFIG_CHANGES_PATH,
-    TOKEN_CHANGE_PREFIX,
-    TOKEN_CHANGES_PATH,
-    TOKENS_PATH,
-    USERS_PATH,
-    UserConfig,
-    decode_credential,
-    decode_token,
-    decode_user_config,
-    encode_config_change,
-    encode_token,
-    encode_user_config,
-    token_path,
-    user_path,
-    with_credentials,
-)
 
 if TYPE_CHECKING:
     from aclog.zookeeper.session import ZkClient
@@ -42,10 +25,10 @@ class ScramStore:
 
     def read(self, user: str) -> list[UserScramCredentialRecord]:
         """Read a user's credentials, by mechanism. Raises EncodeError, DecodeError, StoreError."""
-        path = user_path(user)
+        path = znodes.user_path(user)
         node = self.client.get(path)
-        config = UserConfig() if node is None else decode_user_config(node.data, path)
-        return [decode_credential(user, mechanism, text) for mechanism, text in config.credentials()]
+        config = znodes.UserConfig() if node is None else znodes.decode_user_config(node.data, path)
+        return [znodes.decode_credential(user, mechanism, text) for mechanism, text in config.credentials()]
 
     def put(self, user: str, records: Sequence[UserScramCredentialRecord]) -> None:
         """Replace a user's credentials; a user left without credentials and quotas is deleted.
@@ -56,21 +39,23 @@ class ScramStore:
             StoreError: too many conflicts, or ZooKeeper is unavailable.
 
         """
-        path = user_path(user)
+        path = znodes.user_path(user)
         retried(self.client, lambda: self._write(path, records))
 
     def _write(self, path: str, records: Sequence[UserScramCredentialRecord]) -> None:
         node = self.client.get(path)
-        config = with_credentials(UserConfig() if node is None else decode_user_config(node.data, path), records)
+        config = znodes.with_credentials(
+            znodes.UserConfig() if node is None else znodes.decode_user_config(node.data, path), records
+        )
         # A znode with children stays: they are the quotas of the user's client ids.
         is_removed = not config.values and (node is None or not node.child_count)
-        operation = operation_to(None if is_removed else encode_user_config(config), path=path, node=node)
+        operation = operation_to(None if is_removed else znodes.encode_user_config(config), path=path, node=node)
         if operation is None:
             return
         # The transaction cannot create parents.
-        self.client.ensure(USERS_PATH)
-        self.client.ensure(CONFIG_CHANGES_PATH)
-        event = CreateNode(path=CONFIG_CHANGE_PREFIX, data=encode_config_change(path), sequence=True)
+        self.client.ensure(znodes.USERS_PATH)
+        self.client.ensure(znodes.CONFIG_CHANGES_PATH)
+        event = CreateNode(path=znodes.CONFIG_CHANGE_PREFIX, data=znodes.encode_config_change(path), sequence=True)
         self.client.commit((operation, event))
 
 
@@ -85,9 +70,9 @@ class TokenStore:
 
     def read(self, token_id: str) -> DelegationTokenRecord | None:
         """Read a token; None if it does not exist. Raises DecodeError, StoreError."""
-        path = token_path(token_id)
+        path = znodes.token_path(token_id)
         node = self.client.get(path)
-        return None if node is None else decode_token(node.data, path)
+        return None if node is None else znodes.decode_token(node.data, path)
 
     def put(self, token: DelegationTokenRecord) -> None:
         """Create or replace a token.
@@ -97,7 +82,7 @@ class TokenStore:
             StoreError: too many conflicts, or ZooKeeper is unavailable.
 
         """
-        data = encode_token(token)
+        data = znodes.encode_token(token)
         retried(self.client, lambda: self._write(token.token_id, data))
 
     def remove(self, token_id: str) -> None:
@@ -105,11 +90,13 @@ class TokenStore:
         retried(self.client, lambda: self._write(token_id, None))
 
     def _write(self, token_id: str, data: bytes | None) -> None:
-        path = token_path(token_id)
+        path = znodes.token_path(token_id)
         operation = operation_to(data, path=path, node=self.client.get(path))
         if operation is None:
             return
         # The transaction cannot create parents.
-        self.client.ensure(TOKENS_PATH)
-        self.client.ensure(TOKEN_CHANGES_PATH)
-        self.client.commit((operation, CreateNode(path=TOKEN_CHANGE_PREFIX, data=token_id.encode(), sequence=True)))
+        self.client.ensure(znodes.TOKENS_PATH)
+        self.client.ensure(znodes.TOKEN_CHANGES_PATH)
+        self.client.commit(
+            (operation, CreateNode(path=znodes.TOKEN_CHANGE_PREFIX, data=token_id.encode(), sequence=True))
+        )

@@ -11,15 +11,8 @@ from urllib.parse import quote, unquote_plus
 
 from attrs import field, frozen
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    code_name,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, code_name
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import no_colon
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import DecodeError, EncodeError

@@ -3,7 +3,7 @@
 import gc
 import time
 
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.protocol.headers import Request, RequestHeader

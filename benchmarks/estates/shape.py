@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 
 HOSTS = tuple(f"10.20.{number // 250}.{number % 250}" for number in range(500))
 """The addresses of clients, where a rule is for any."""

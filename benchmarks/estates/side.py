@@ -14,8 +14,9 @@ from pathlib import Path
 
 from attrs import frozen
 
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.base import base_of
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext

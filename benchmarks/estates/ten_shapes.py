@@ -6,7 +6,8 @@ from random import Random
 
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from benchmarks import shapes
 from benchmarks.estates.shape import Shape, rule
 

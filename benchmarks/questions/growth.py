@@ -20,15 +20,8 @@ from pathlib import Path
 from attrs import frozen
 
 from aclog.__main__ import run as aclog
-from aclog.authorizer.acl import (
-    WILDCARD_PRINCIPAL,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType, ResourceType
 from benchmarks.estates.shape import rule
 from benchmarks.questions.kinds import KINDS
 from benchmarks.report import Row

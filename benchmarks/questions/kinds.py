@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from random import Random
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from benchmarks.estates.shape import rule
 
 _DENY = AclPermissionType.DENY

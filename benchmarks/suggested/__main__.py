@@ -11,8 +11,9 @@ import matplotlib as mpl
 import pyarrow as pa
 from attrs import define, field
 
-from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.usage.counting import COUNTED
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS

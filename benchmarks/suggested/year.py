@@ -5,7 +5,8 @@ from random import Random
 
 from attrs import frozen
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 
 DAYS = 365
 _TEAMS, _NEW_TEAMS = 36, 10

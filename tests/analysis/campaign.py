@@ -22,7 +22,8 @@ from attrs import define, evolve, field
 from aclog.analysis.comparison import differences
 from aclog.analysis.policy import Policy, deciding
 from aclog.analysis.regions import Difference, Direction, Region, Request, only, operations_of, witness
-from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourcePattern, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId
+from aclog.authorizer.codes import AclOperation, AclPermissionType
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from tests.support.analysis.cells import TYPES, Cells
 from tests.support.analysis.claims import union

@@ -6,8 +6,9 @@ from uuid import UUID
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import BaseReadings, Policy
-from aclog.authorizer.acl import PatternType, record_of
+from aclog.authorizer.acl import record_of
 from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls
+from aclog.authorizer.codes import PatternType
 from aclog.authorizer.index.base import LONGEST_REMEMBERED
 from tests.support.builders.acls import acl
 

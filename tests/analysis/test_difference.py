@@ -24,14 +24,8 @@ from aclog.analysis.regions import (
     only,
     witness,
 )
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from tests.support.analysis.claims import wrong_differences, wrong_regions
 from tests.support.analysis.policies import ADDRESSES, NAMES, PRINCIPALS, image_of, random_pair

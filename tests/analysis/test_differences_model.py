@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from aclog.analysis.comparison import allowed, differences
 from aclog.analysis.policy import Policy, deciding
 from aclog.analysis.regions import Direction, Query, Request, operations_of, witness
-from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType
 from aclog.authorizer.settings import Settings
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import wrong_differences, wrong_regions

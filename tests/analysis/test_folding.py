@@ -24,8 +24,9 @@ from aclog.analysis.rows import row as row_module
 from aclog.analysis.rows.folding import rows
 from aclog.analysis.rows.report import candidates_of, naive_rows
 from aclog.analysis.rows.row import Row, Setting, fold, folds_to_more, summary_text, what_text
-from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType
 from aclog.authorizer.settings import Settings
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import wrong_differences

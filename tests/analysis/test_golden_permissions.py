@@ -9,8 +9,9 @@ import pytest
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Query, Request, only
 from aclog.analysis.who_can import permissions
-from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourcePattern, ResourceType, host_address
+from aclog.authorizer.acl import ResourcePattern, host_address
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import CLUSTER_NAME, AclOperation, ResourceType
 from aclog.authorizer.settings import Settings, parse_allow_everyone, parse_super_users
 from aclog.sources.acl_lines import read_acls
 

@@ -10,15 +10,9 @@ from aclog.analysis.intents import Intent, needs_of
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import operations_of
 from aclog.analysis.who_can import holders
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Difference, Direction, Hosts, Literal, Subtree, only
-from aclog.authorizer.acl import AclOperation, ResourcePattern
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import wrong_differences

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aclog.analysis.policy import Policy, deciding
 from aclog.analysis.regions import Query, Request, only, witness
 from aclog.analysis.who_can import permissions
-from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourceType
+from aclog.authorizer.codes import CLUSTER_NAME, AclOperation, ResourceType
 from aclog.authorizer.settings import Settings, parse_allow_everyone, parse_super_users
 from tests.support.analysis.claims import wrong_regions
 from tests.support.analysis.policies import image_of, random_pair

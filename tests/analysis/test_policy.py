@@ -3,8 +3,9 @@
 import pytest
 
 from aclog.analysis.policy import mapped_acls, parse_name_maps
-from aclog.authorizer.acl import PatternType, ResourceType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl, cluster_acl
 

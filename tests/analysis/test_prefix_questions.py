@@ -10,7 +10,8 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Query, contains, is_legal_topic
 from aclog.analysis.timeline import NamesDifferError, decide_set, explained
 from aclog.analysis.who_can import permissions, with_extents
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.explain import ExplainOptions
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Settings

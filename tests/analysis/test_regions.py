@@ -18,7 +18,7 @@ from aclog.analysis.regions import (
     only,
     operations_of,
 )
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 
 _ORDERS = Subtree(prefix="orders.", except_prefixes=("orders.pii.",), except_literals=("orders.raw",))
 

@@ -15,7 +15,8 @@ from aclog.analysis.rows import folding
 from aclog.analysis.rows.folding import FEW_NAMES
 from aclog.analysis.rows.report import ReportRow, markdown_lines, row_cells, row_lines, sarif_log
 from aclog.analysis.rows.row import Bound, Row
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from tests.analysis.test_folding import folded, regions_of, wrong_rows
 from tests.support.analysis.cells import Cells

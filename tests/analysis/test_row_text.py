@@ -20,7 +20,7 @@ from aclog.analysis.regions import (
     who_text,
 )
 from aclog.analysis.rows.row import Clause, fold, what_text
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 
 READ = 1 << AclOperation.READ
 A, PII = Subtree(prefix="a.", except_prefixes=("a.pii.",)), Subtree(prefix="a.pii.", except_literals=("a.pii.x",))

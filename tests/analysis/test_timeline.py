@@ -15,8 +15,9 @@ from aclog.analysis.policy import Policy, is_allowed
 from aclog.analysis.regions import EVERYONE, Principals, Query, Region, Request, everyone_but, only, operations_of
 from aclog.analysis.timeline import AnyAllowed, Interval, RegionsSince, intervals, intervals_by_principal
 from aclog.analysis.who_can import SUPER_USER, permissions
-from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.files import list_checkpoints

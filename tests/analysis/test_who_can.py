@@ -10,15 +10,9 @@ from hypothesis import strategies as st
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import EVERYONE, REQUESTED, Query, Request, everyone_but, only
 from aclog.analysis.who_can import DEFAULT_ALLOW, SUPER_USER, permissions
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from tests.analysis.test_holders import FRESH, HOSTS, NAMES, PRINCIPALS, may, pattern, policies
 from tests.support.builders.acls import acl

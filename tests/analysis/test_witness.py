@@ -17,7 +17,7 @@ from aclog.analysis.regions import (
     only,
     witness,
 )
-from aclog.authorizer.acl import ResourceType
+from aclog.authorizer.codes import ResourceType
 
 
 def region(

@@ -5,8 +5,9 @@ from secrets import token_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import PatternType, ResourceType, record_of
+from aclog.authorizer.acl import record_of
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.authorizer.index.acl_index import touched_names
 from aclog.metalog.primitives import random_uuid
 from aclog.metalog.records import RemoveAccessControlEntryRecord

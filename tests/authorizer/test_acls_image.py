@@ -9,16 +9,9 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage, Verdict
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.codec import decode_record, encode_record
 from aclog.metalog.errors import ReplayError
 from tests.support.builders.acls import record_of, removal_of

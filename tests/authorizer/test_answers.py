@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.authorizer import standard as answers_module
-from aclog.authorizer.acl import PatternType, ResourceType
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.layout import ALL_OPERATIONS, Generations
 from aclog.authorizer.interface import InvalidRequestError

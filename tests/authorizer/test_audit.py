@@ -10,27 +10,19 @@ import fastavro
 import pytest
 
 from aclog import authorizer
-from aclog.authorizer.acl import (
-    AclOperation,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
-from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage, Basis, Decision
 from aclog.authorizer.audit import (
     API_NAMES,
     DEBUG,
     INFO,
     TRACE,
-    Basis,
-    Decision,
     api_name,
     audit_event,
     audit_level,
     audit_line,
 )
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from tests.support.models import golden

@@ -6,8 +6,8 @@ from logging import WARNING
 import pytest
 from attrs import define, evolve, field
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, StandardAcl
-from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.acl import ResourcePattern, StandardAcl
+from aclog.authorizer.acls_image import AclsImage, Basis
 from aclog.authorizer.audit import (
     ALLOWED_LOGGED,
     ALLOWED_UNLOGGED,
@@ -17,10 +17,10 @@ from aclog.authorizer.audit import (
     EVERY_OUTCOME,
     INFO,
     TRACE,
-    Basis,
     audit_level,
     outcome_of,
 )
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.server.audit_log import AuditLog

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclPermissionType, PatternType
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclPermissionType, PatternType
 from aclog.authorizer.index.queries import candidates, matches
 from aclog.authorizer.interface import InvalidRequestError
 from tests.support.builders.acls import acl, record_of, removal_of

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclBindingFilter, AclOperation, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.control import create_acls, delete_acls
 from aclog.authorizer.interface import AclRequestError, RequestContext, require_on_cluster
 from aclog.authorizer.settings import Generation

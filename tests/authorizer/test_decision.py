@@ -3,8 +3,9 @@
 import pytest
 from attrs import frozen
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from tests.support.builders.acls import acl

@@ -7,8 +7,9 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import PatternType, ResourcePattern, StandardAclWithId, deciding_filter
+from aclog.authorizer.acl import ResourcePattern, StandardAclWithId, deciding_filter
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import PatternType
 from aclog.authorizer.index.queries import filter_matches
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import parse_allow_everyone, parse_super_users

@@ -9,17 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    ChangePlace,
-    ResourcePattern,
-    StandardAcl,
-    StandardAclWithId,
-    acl_flags,
-    shell_word,
-)
+from aclog.authorizer.acl import ChangePlace, ResourcePattern, StandardAcl, StandardAclWithId, acl_flags, shell_word
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType
 from aclog.authorizer.explain import ExplainOptions, Role, explain, explanation_lines
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import parse_allow_everyone, parse_super_users

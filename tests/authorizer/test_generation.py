@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.settings import (
     Generation,
     controllers_decide,

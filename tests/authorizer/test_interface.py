@@ -4,7 +4,8 @@ import pickle
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.interface import (
     AclRequestError,
     Action,

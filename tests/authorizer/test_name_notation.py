@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.authorizer.settings import asked_pattern, name_text, parse_name, parse_pattern, pattern_text, rule_pattern
 from aclog.metalog.errors import ConfigError
 

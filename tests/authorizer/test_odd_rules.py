@@ -7,8 +7,9 @@ from uuid import UUID
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.acl import PatternType, listed_principals, reasons_unmatched
+from aclog.authorizer.acl import listed_principals, reasons_unmatched
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import PatternType
 from aclog.authorizer.control import create_acls, failure_in_kafka, refusal
 from tests.support.builders.acls import acl
 from tests.support.builders.unmatched import OWNER, UNMATCHED

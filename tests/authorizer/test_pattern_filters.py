@@ -2,8 +2,9 @@
 
 import pytest
 
-from aclog.authorizer.acl import AclBindingFilter, PatternType, ResourceType
+from aclog.authorizer.acl import AclBindingFilter
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.authorizer.control import delete_acls
 from tests.support.builders.acls import acl
 from tests.support.builders.images import with_ids

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index import queries
 from tests.support.builders.acls import acl
 from tests.support.builders.images import by_changes, with_ids

@@ -4,8 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from aclog.authorizer.acl import AclBindingFilter, AclOperation, AclPermissionType, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType
 from aclog.authorizer.control import create_acls, delete_acls
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.records import RemoveAccessControlEntryRecord

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_cells, rules_arrow, rules_pandas
-from aclog.authorizer.acl import AclBindingFilter, AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.acl import AclBindingFilter
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import DecodeError
 from tests.authorizer.test_acls_image import by_changes, estates, examples, with_ids
 from tests.support.builders.acls import acl

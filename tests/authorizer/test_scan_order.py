@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, StandardAclWithId
+from aclog.authorizer.acl import ResourcePattern, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.index.layout import first_unit, utf16
 from aclog.authorizer.index.scan_order import _counts_by_first_unit
 from aclog.authorizer.interface import Action, RequestContext

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType, record_of
+from aclog.authorizer.acl import ResourcePattern, record_of
 from aclog.authorizer.audit import ALLOWED_LOGGED, ANY_ALLOWED, DENIED_LOGGED, EVERY_OUTCOME
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.interface import (
     Action,
     AuthorizationResult,

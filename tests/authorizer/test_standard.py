@@ -9,17 +9,9 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-)
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.audit import Basis
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl
+from aclog.authorizer.acls_image import AclsImage, Basis
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import (
     Action,
     AuthorizationResult,

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.authorizer import acl as acl_module
-from aclog.authorizer.acl import ResourceType, address_number, in_cidr, is_cidr
+from aclog.authorizer.acl import address_number, in_cidr, is_cidr
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import ResourceType
 from aclog.authorizer.index import layout
 from aclog.authorizer.index.layout import IN_RANGES, RangeHosts, rule_mask
 from aclog.authorizer.index.subjects import RangePairs, range_masks

@@ -5,8 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from aclog.authorizer.acl import PatternType, ResourceType, record_of
+from aclog.authorizer.acl import record_of
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.authorizer.index import acl_index
 from aclog.authorizer.index.acl_index import prefixes_among
 from aclog.metalog.records import RemoveAccessControlEntryRecord

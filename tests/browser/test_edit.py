@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType
+from aclog.authorizer.codes import AclOperation, AclPermissionType
 from tests.support.builders.acls import acl, cluster_acl
 from tests.support.planning.estate import Estate
 from tests.support.web.console import ConsoleProcess

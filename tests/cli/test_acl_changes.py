@@ -2,14 +2,8 @@
 
 import pytest
 
-from aclog.authorizer.acl import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-)
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.cli.acl_changes import filters_of, plan_to_add, plan_to_remove, rule_of
 from aclog.cli.flags.commands import Entry, RuleFlags
 from aclog.cli.flags.question import ResourceFlags

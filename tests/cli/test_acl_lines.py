@@ -8,16 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    rule_fields,
-    rule_json,
-)
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId, rule_fields, rule_json
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import blocks, numbered, parse_acl, read_acls
 

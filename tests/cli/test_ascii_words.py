@@ -7,8 +7,9 @@ import pytest
 import aclog as library
 from aclog.analysis.rule_tests.case import parse_resource as in_tests
 from aclog.analysis.rule_tests.expectations import parse_rule_text
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_name
+from aclog.authorizer.acl import parse_name
 from aclog.authorizer.audit import operation_name, resource_type_name
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.console.draft import parse_rule_line
 from aclog.metalog.errors import ConfigError
 from aclog.shell.commands import parse_operation, parse_resource

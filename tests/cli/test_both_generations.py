@@ -7,15 +7,9 @@ from random import Random
 
 import pytest
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    ResourceType,
-    StandardAclWithId,
-    in_cidr,
-    object_of_rule,
-)
+from aclog.authorizer.acl import StandardAclWithId, in_cidr, object_of_rule
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.metalog.records import FeatureLevelRecord, UnregisterBrokerRecord
 from tests.cli.test_generations import BY_A, DENIED, RANGE, RULES, WHO, log_of, objects, warnings

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aclog.authorizer.acl import ResourceType
+from aclog.authorizer.codes import ResourceType
 from tests.support.builders.acls import acl, acl_row
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl as acl_of_number

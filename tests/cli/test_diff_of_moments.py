@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 import aclog as library
-from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourceType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, ResourceType
 from aclog.authorizer.settings import Generation, Settings, controllers_decide
 from aclog.console.pages.page import url
 from aclog.console.web.app import WebConsole

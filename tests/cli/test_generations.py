@@ -7,7 +7,8 @@ import pytest
 
 from aclog.analysis.rule_tests.case import CaseSubject, parse_resource
 from aclog.analysis.rule_tests.expectations import Cannot
-from aclog.authorizer.acl import AclOperation, AclPermissionType, FileOrigin, PatternType, ResourceType
+from aclog.authorizer.acl import FileOrigin
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.follow import FollowerStatus, FollowOptions, _Follower
 from aclog.cli.test_follow import Guard, GuardOptions, Verdicts

@@ -10,7 +10,7 @@ from attrs import evolve
 import aclog as library
 from aclog.config.node_config import HostPort
 from aclog.metalog.primitives import unsigned_varint
-from aclog.protocol.headers import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, DESCRIBE_CLUSTER
+from aclog.protocol.api_keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, DESCRIBE_CLUSTER
 from aclog.protocol.messages import build
 from aclog.protocol.responses import CONTROLLER_APIS
 from tests.support.builders.acls import acl

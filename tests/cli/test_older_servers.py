@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType
-from aclog.protocol.headers import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
+from aclog.protocol.api_keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from aclog.protocol.responses import BROKER_APIS, ApiVersion
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import jsonschema
 import pytest
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.cli.flags.common import Output
 from aclog.cli.schema import schema_names, schema_of

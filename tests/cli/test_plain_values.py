@@ -7,7 +7,7 @@ from typing import Annotated
 import click
 import pytest
 
-from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.codes import AclOperation
 from aclog.cli.flags.common import OPERATIONS, named
 from aclog.cli.options import Argument, Command, Option
 

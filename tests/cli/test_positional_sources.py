@@ -13,7 +13,7 @@ from aclog.cli.completion import candidates
 from aclog.cli.flags.common import SourceFlags
 from aclog.cli.flags.question import SecondStateFlags
 from aclog.cli.options import CommandArgument
-from aclog.protocol.headers import API_VERSIONS
+from aclog.protocol.api_keys import API_VERSIONS
 from aclog.protocol.responses import CONTROLLER_APIS, ApiVersion
 from tests.cli.test_documentation import COMMANDS
 from tests.support.builders.acls import acl, acl_row

@@ -20,17 +20,8 @@ from attrs import evolve, field, frozen
 
 import aclog as library
 from aclog.analysis.intents import Intent
-from aclog.authorizer.acl import (
-    NO_ORIGINS,
-    AclOperation,
-    AclPermissionType,
-    ChangePlace,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    acl_text,
-)
+from aclog.authorizer.acl import NO_ORIGINS, ChangePlace, StandardAcl, StandardAclWithId, acl_text
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
 from aclog.cli.finders import LintFinder, TestsFinder
@@ -50,7 +41,7 @@ from aclog.console.web.app import WebConsole
 from aclog.mcp.server import Ended, Rows, answer_of
 from aclog.mcp.tools import TOOLS, AskedState, CommandLine
 from aclog.metalog.records import FeatureLevelRecord
-from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CONFIGS
+from aclog.protocol.api_keys import DESCRIBE_ACLS, DESCRIBE_CONFIGS
 from aclog.sources.choice import SourceSelection, choose_source, premises_of
 from aclog.sources.logs import LogSource
 from aclog.sources.repository import load_repository_settings

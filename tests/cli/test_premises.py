@@ -10,7 +10,8 @@ import pytest
 from attrs import evolve
 
 import aclog as library
-from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.codes import AclOperation, AclPermissionType
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER, Premise, Premises
 from aclog.client.requests import ClusterDescription
@@ -23,7 +24,8 @@ from aclog.console.pages.views import VIEWS
 from aclog.console.pdp.deciding import Deciders, KafkaRequest
 from aclog.console.pdp.mapping import NotReadyError, default_mapping
 from aclog.console.web.app import WebConsole
-from aclog.protocol.headers import DESCRIBE_CONFIGS, RequestError
+from aclog.protocol.api_keys import DESCRIBE_CONFIGS
+from aclog.protocol.headers import RequestError
 from aclog.sources.choice import premises_of
 from aclog.sources.live import AdminSource
 from tests.support.builders.acls import acl

@@ -7,9 +7,10 @@ import re
 import pytest
 
 import aclog as library
-from aclog.authorizer.acl import PatternType, ResourceType, StandardAcl, object_of_rule
+from aclog.authorizer.acl import StandardAcl, object_of_rule
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.credentials.scram import CredentialInfo, UserCredentials
-from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_USER_SCRAM_CREDENTIALS
+from aclog.protocol.api_keys import DESCRIBE_ACLS, DESCRIBE_USER_SCRAM_CREDENTIALS
 from aclog.protocol.responses import BROKER_APIS
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog

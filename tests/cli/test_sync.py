@@ -19,7 +19,7 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log, verify
 from aclog.metalog.records import AccessControlEntryRecord, BeginTransactionRecord
 from aclog.pipeline.source.directory import extent
-from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM
+from aclog.protocol.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM
 from aclog.protocol.responses import BROKER_APIS
 from aclog.snapshots.history import history
 from aclog.sources.logs import SYNC_FILE, SyncProperties, read_sync_properties
@@ -730,7 +730,7 @@ class TestDisk:
 
         def each(number):
             if number == 3:
-                monkeypatch.setattr("aclog.metalog.filelog.file_log.write_all", failing)
+                monkeypatch.setattr("aclog.metalog.filelog.files.write_all", failing)
                 broker.rules = RULES[:1]
 
         def failing(*_):

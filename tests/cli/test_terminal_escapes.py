@@ -18,15 +18,16 @@ from types import SimpleNamespace
 import pexpect
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourceType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.cli.flags.common import Output
 from aclog.cli.tokens import print_described
 from aclog.client.requests import DelegationToken
 from aclog.metalog.errors import printable
 from aclog.metalog.json_object import json_string
-from aclog.protocol.headers import DESCRIBE_ACLS
+from aclog.protocol.api_keys import DESCRIBE_ACLS
 from aclog.shell.engine import complete
 from aclog.snapshots.image import Image
 from aclog.sources.choice import AclsSource

@@ -10,16 +10,9 @@ from aclog.analysis.regions import Query
 from aclog.analysis.rule_tests.case import Case, CaseSubject, Outcome, parse_resource
 from aclog.analysis.rule_tests.expectations import Can, Cannot, CanOnly, WhoCan
 from aclog.analysis.rule_tests.recording import recorded
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    FileOrigin,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import FileOrigin, ResourcePattern, StandardAcl
 from aclog.authorizer.acls_image import RuleChange, changes_between
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Generation, Settings
 from aclog.cli.test_follow import Color, Policies, Verdicts
 from aclog.metalog.errors import LogError

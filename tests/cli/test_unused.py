@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.sources.choice import AclsSource
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.index.usage_index import UsageIndex

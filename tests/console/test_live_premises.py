@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premise, Premises
 from aclog.cli.serving import live_premises

@@ -5,8 +5,9 @@ from zlib import crc32
 import pytest
 from hypothesis import given, settings
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import AclsImage, Verdict
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import InvalidRequestError
 from tests.support.builders.acls import record_of, removal_of
 from tests.support.builders.images import with_ids

@@ -11,16 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    cidr_range,
-    host_address,
-)
+from aclog.authorizer.acl import StandardAcl, cidr_range, host_address
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index.layout import ASK_PYTHON
 from tests.scenarios.native_fuzz import damaged_bases, misuses
 from tests.support.builders.acls import record_of, removal_of

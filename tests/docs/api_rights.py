@@ -9,9 +9,9 @@ from pathlib import Path
 
 from attrs import frozen
 
-from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.audit import api_name
-from aclog.protocol import headers
+from aclog.authorizer.codes import AclOperation, ResourceType
+from aclog.protocol import api_keys
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS, ApiVersion
 from aclog.server.broker.lifecycle import UNSUPPORTED
 
@@ -70,21 +70,21 @@ _DESCRIBE_TOKEN = Right(
 )
 
 _ANYWHERE: dict[int, Need] = {
-    headers.SASL_HANDSHAKE: _OPEN,
-    headers.API_VERSIONS: _OPEN,
-    headers.SASL_AUTHENTICATE: _OPEN,
-    headers.DESCRIBE_ACLS: _DESCRIBE,
-    headers.CREATE_ACLS: _ALTER,
-    headers.DELETE_ACLS: _ALTER,
-    headers.CREATE_DELEGATION_TOKEN: Need(
+    api_keys.SASL_HANDSHAKE: _OPEN,
+    api_keys.API_VERSIONS: _OPEN,
+    api_keys.SASL_AUTHENTICATE: _OPEN,
+    api_keys.DESCRIBE_ACLS: _DESCRIBE,
+    api_keys.CREATE_ACLS: _ALTER,
+    api_keys.DELETE_ACLS: _ALTER,
+    api_keys.CREATE_DELEGATION_TOKEN: Need(
         rights=(_CREATE_TOKENS,), text="(65 otherwise); none for a token of one's own", refused=65
     ),
-    headers.RENEW_DELEGATION_TOKEN: _HOLDERS,
-    headers.EXPIRE_DELEGATION_TOKEN: _HOLDERS,
-    headers.ALTER_USER_SCRAM_CREDENTIALS: _ALTER,
-    headers.DESCRIBE_QUORUM: _DESCRIBE,
-    headers.UNREGISTER_BROKER: _ALTER,
-    headers.DESCRIBE_CONFIGS: _cluster(
+    api_keys.RENEW_DELEGATION_TOKEN: _HOLDERS,
+    api_keys.EXPIRE_DELEGATION_TOKEN: _HOLDERS,
+    api_keys.ALTER_USER_SCRAM_CREDENTIALS: _ALTER,
+    api_keys.DESCRIBE_QUORUM: _DESCRIBE,
+    api_keys.UNREGISTER_BROKER: _ALTER,
+    api_keys.DESCRIBE_CONFIGS: _cluster(
         AclOperation.DESCRIBE_CONFIGS,
         "for `super.users`, `allow.everyone.if.no.acl.found` and `authorizer.class.name` of the node itself, requested "
         "by name; anything else gets UNSUPPORTED_VERSION (35)",
@@ -94,33 +94,33 @@ _ANYWHERE: dict[int, Need] = {
 NEEDS: dict[str, dict[int, Need]] = {
     BROKER: _ANYWHERE
     | {
-        headers.METADATA: Need(
+        api_keys.METADATA: Need(
             rights=(_TOPIC,),
             text="(29 otherwise), and CREATE on it or on the cluster for one that the client would have created "
             "(`allow_auto_topic_creation`, `auto.create.topics.enable`); none for the brokers",
             refused=29,
         ),
-        headers.DESCRIBE_CLUSTER: Need(text="none"),
-        headers.DESCRIBE_DELEGATION_TOKEN: Need(
+        api_keys.DESCRIBE_CLUSTER: Need(text="none"),
+        api_keys.DESCRIBE_DELEGATION_TOKEN: Need(
             rights=(_DESCRIBE_TOKEN, _DESCRIBE_TOKENS),
             text="(others are left out); none for tokens that the user owns, requested or may renew",
             refused=None,
         ),
-        headers.DESCRIBE_CLIENT_QUOTAS: _cluster(AclOperation.DESCRIBE_CONFIGS),
-        headers.DESCRIBE_USER_SCRAM_CREDENTIALS: _DESCRIBE,
+        api_keys.DESCRIBE_CLIENT_QUOTAS: _cluster(AclOperation.DESCRIBE_CONFIGS),
+        api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: _DESCRIBE,
     }
     | dict.fromkeys(UNSUPPORTED, _NEVER),
     CONTROLLER: _ANYWHERE
     | {
-        headers.DESCRIBE_CLUSTER: _ALTER,
-        headers.FETCH: _ACTION,
-        headers.FETCH_SNAPSHOT: _ACTION,
-        headers.ENVELOPE: _cluster(
+        api_keys.DESCRIBE_CLUSTER: _ALTER,
+        api_keys.FETCH: _ACTION,
+        api_keys.FETCH_SNAPSHOT: _ACTION,
+        api_keys.ENVELOPE: _cluster(
             AclOperation.CLUSTER_ACTION,
             "for its sender; for the principal that it names, what the request in it needs",
         ),
-        headers.BROKER_REGISTRATION: _ACTION,
-        headers.BROKER_HEARTBEAT: _ACTION,
+        api_keys.BROKER_REGISTRATION: _ACTION,
+        api_keys.BROKER_HEARTBEAT: _ACTION,
     },
 }
 """What each request needs, by kind of listener and API key."""

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from attrs import evolve
 
-from aclog.authorizer.acl import AclBindingFilter, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.client.requests import create_acls, delete_acls, describe_acls
 from aclog.protocol.headers import RequestError
 from aclog.sources.live import connect_to_first

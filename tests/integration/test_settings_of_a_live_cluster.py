@@ -11,7 +11,7 @@ from aclog.authorizer.standard import READ_CONFIGS
 from aclog.client.connection import connect
 from aclog.config.client_config import load_client_security
 from aclog.config.node_config import HostPort
-from aclog.protocol.headers import DESCRIBE_CONFIGS
+from aclog.protocol.api_keys import DESCRIBE_CONFIGS
 from aclog.protocol.messages import build
 from tests.support.cli.command import aclog
 from tests.support.kafka.jvm import KAFKA_44, KAFKA_VERSION

@@ -5,7 +5,8 @@ import json
 import pytest
 
 import aclog
-from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import PatternType, ResourceType
 from tests.support.builders.acls import acl_row
 
 ROWS = [

@@ -10,7 +10,8 @@ from uuid import UUID
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import Authorizer
 from aclog.authorizer.standard import KAFKAS_STANDARD_AUTHORIZER, StandardAuthorizer
 from aclog.config.listeners import KINDS

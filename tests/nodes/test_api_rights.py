@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.audit import API_NAMES, api_name
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.metalog.errors import DecodeError
-from aclog.protocol import headers
+from aclog.protocol import api_keys
 from aclog.protocol.messages import build
 from tests.docs.api_rights import BROKER, CONTROLLER, NEEDS, NOT_SERVED, SERVED, versions
 from tests.support.nodes.api_cluster import OPERATIONS, Cluster, codes
@@ -17,12 +17,12 @@ from tests.support.nodes.api_requests import RequestValues, embedded, envelope
 from tests.support.nodes.node_requests import frame, session
 from tests.support.nodes.served_listener import CONTROLLER_APIS, SASL, run
 
-LOGINS = {headers.SASL_HANDSHAKE, headers.API_VERSIONS, headers.SASL_AUTHENTICATE}
-HOLDERS = {headers.RENEW_DELEGATION_TOKEN, headers.EXPIRE_DELEGATION_TOKEN}
+LOGINS = {api_keys.SASL_HANDSHAKE, api_keys.API_VERSIONS, api_keys.SASL_AUTHENTICATE}
+HOLDERS = {api_keys.RENEW_DELEGATION_TOKEN, api_keys.EXPIRE_DELEGATION_TOKEN}
 OLDEST = {
-    headers.FETCH: 13,
-    headers.METADATA: 4,  # the first that need not ask for the creation of topics
-    headers.CREATE_DELEGATION_TOKEN: 3,  # the first that can name another owner
+    api_keys.FETCH: 13,
+    api_keys.METADATA: 4,  # the first that need not ask for the creation of topics
+    api_keys.CREATE_DELEGATION_TOKEN: 3,  # the first that can name another owner
 }
 """The oldest version that works, or that needs the right, where that is not the oldest served."""
 IMPLIED_BY = {
@@ -30,9 +30,9 @@ IMPLIED_BY = {
     AclOperation.DESCRIBE_CONFIGS: {AclOperation.ALTER_CONFIGS},
 }
 SERVED_CODES = {
-    (BROKER, headers.METADATA): {3},  # there are no topics here
-    (CONTROLLER, headers.DESCRIBE_CLUSTER, 0): {42},  # version 0 can ask for brokers only
-    (CONTROLLER, headers.BROKER_REGISTRATION, 0): {119},  # older than log directories, without which nobody registers
+    (BROKER, api_keys.METADATA): {3},  # there are no topics here
+    (CONTROLLER, api_keys.DESCRIBE_CLUSTER, 0): {42},  # version 0 can ask for brokers only
+    (CONTROLLER, api_keys.BROKER_REGISTRATION, 0): {119},  # older than log directories, without which nobody registers
 }
 """The error codes in the answer to a valid request where that is not 0."""
 
@@ -70,7 +70,7 @@ def cluster(event_loop_runner, tmp_path_factory):
 
 def served(listener, api_key, version, found):
     expected = SERVED_CODES.get((listener, api_key), SERVED_CODES.get((listener, api_key, version), set()))
-    return codes(found) == expected and (api_key != headers.DESCRIBE_DELEGATION_TOKEN or bool(found.tokens))
+    return codes(found) == expected and (api_key != api_keys.DESCRIBE_DELEGATION_TOKEN or bool(found.tokens))
 
 
 def refused(need, found):
@@ -101,8 +101,8 @@ def test_the_right_alone_is_enough_and_needed(event_loop_runner, cluster, listen
 
 @pytest.mark.parametrize("version", [0, 13])
 def test_a_topic_that_would_be_created_needs_create(event_loop_runner, cluster, version):
-    asked = {"topics": (build(headers.METADATA, version, "request", "MetadataRequestTopic", name="orders"),)}
-    message = build(headers.METADATA, version, "request", **asked, allow_auto_topic_creation=True)
+    asked = {"topics": (build(api_keys.METADATA, version, "request", "MetadataRequestTopic", name="orders"),)}
+    message = build(api_keys.METADATA, version, "request", **asked, allow_auto_topic_creation=True)
     create, describe = AclOperation.CREATE, (AclOperation.DESCRIBE, ResourceType.TOPIC)
     others = [(operation, kind) for kind in (*ResourceType,)[2:] for operation in OPERATIONS - {create}]
 
@@ -114,7 +114,7 @@ def test_a_topic_that_would_be_created_needs_create(event_loop_runner, cluster, 
             (others, {29}),
         ):
             user = await cluster.user_with(rules)
-            assert codes(await cluster.ask(BROKER, headers.METADATA, version, message, user)) == error_codes
+            assert codes(await cluster.ask(BROKER, api_keys.METADATA, version, message, user)) == error_codes
 
     event_loop_runner.run(scenario())
 
@@ -142,13 +142,13 @@ def test_who_needs_no_right(event_loop_runner, cluster):
                 listener, api_key, version, await cluster.request(listener, api_key, version), user
             )
 
-        for version in ends(BROKER, headers.DESCRIBE_CLUSTER):
-            assert codes(await asked(BROKER, headers.DESCRIBE_CLUSTER, version)) == set()
+        for version in ends(BROKER, api_keys.DESCRIBE_CLUSTER):
+            assert codes(await asked(BROKER, api_keys.DESCRIBE_CLUSTER, version)) == set()
         for listener in (BROKER, CONTROLLER):
-            assert codes(await asked(listener, headers.CREATE_DELEGATION_TOKEN, 1)) == set()  # for itself
-        assert (await asked(BROKER, headers.METADATA, 13)).brokers
-        assert (await asked(BROKER, headers.DESCRIBE_DELEGATION_TOKEN, 3, "owner")).tokens
-        for api_key in (headers.LIST_GROUPS, headers.ALTER_CLIENT_QUOTAS):
+            assert codes(await asked(listener, api_keys.CREATE_DELEGATION_TOKEN, 1)) == set()  # for itself
+        assert (await asked(BROKER, api_keys.METADATA, 13)).brokers
+        assert (await asked(BROKER, api_keys.DESCRIBE_DELEGATION_TOKEN, 3, "owner")).tokens
+        for api_key in (api_keys.LIST_GROUPS, api_keys.ALTER_CLIENT_QUOTAS):
             version = versions(BROKER, api_key).max_version
             for user in (nobody, "admin"):
                 assert codes(await asked(BROKER, api_key, version, user)) == {35}
@@ -181,7 +181,7 @@ def test_an_embedded_request_needs_the_right_of_its_principal(event_loop_runner,
         sender = await cluster.user_with([(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)])
         for user, error_codes in (("admin", set()), (sender, {31})):
             message = envelope(user, RequestValues(number=0, hmac=b""))
-            found = await cluster.ask(CONTROLLER, headers.ENVELOPE, 0, message, sender)
+            found = await cluster.ask(CONTROLLER, api_keys.ENVELOPE, 0, message, sender)
             assert codes(embedded(found)) == error_codes
 
     event_loop_runner.run(scenario())
@@ -201,8 +201,8 @@ def test_every_served_request_has_its_need():
     for listener, apis in SERVED.items():
         assert {api.api_key for api in apis} == set(NEEDS[listener])
         proved = {case.values[1] for case in CASES if case.values[0] == listener}
-        free = {headers.DESCRIBE_CLUSTER} if listener == BROKER else set()
-        unsupported = {headers.LIST_GROUPS, headers.ALTER_CLIENT_QUOTAS}
+        free = {api_keys.DESCRIBE_CLUSTER} if listener == BROKER else set()
+        unsupported = {api_keys.LIST_GROUPS, api_keys.ALTER_CLIENT_QUOTAS}
         assert set(NEEDS[listener]) - proved <= LOGINS | HOLDERS | free | unsupported
 
 
@@ -214,7 +214,7 @@ def test_the_rest_of_kip_11_is_not_served(event_loop_runner, cluster, listener):
             if listener in each.except_at:
                 continue
             assert api_key not in NEEDS[listener]
-            rest = frame(headers.LIST_GROUPS, 0, build(headers.LIST_GROUPS, 0, "request"))[4:]
+            rest = frame(api_keys.LIST_GROUPS, 0, build(api_keys.LIST_GROUPS, 0, "request"))[4:]
             dispatched = cluster.dispatchers[listener].handle(bytes((0, api_key, 0, 0)) + rest, session())
             with pytest.raises(DecodeError, match=r"not served on this listener|unknown API key"):
                 event_loop_runner.run(dispatched)

@@ -6,12 +6,13 @@ from types import ModuleType
 
 import pytest
 
-from aclog.authorizer.acl import AclBindingFilter, AclOperation
+from aclog.authorizer.acl import AclBindingFilter
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.interface import AclRequestError, AuthorizationResult, Authorizer
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.config.server_properties import parse_config
 from aclog.metalog.errors import ConfigError
-from aclog.protocol import headers
+from aclog.protocol import api_keys
 from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import build
 from aclog.server.apis.acls import AclApis, AuthHelper
@@ -64,13 +65,13 @@ def asking(user):
     """A DescribeAcls request of everything."""
     anything = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
     anything |= {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
-    return request(headers.DESCRIBE_ACLS, 3, build(headers.DESCRIBE_ACLS, 3, "request", **anything), user, "BROKER")
+    return request(api_keys.DESCRIBE_ACLS, 3, build(api_keys.DESCRIBE_ACLS, 3, "request", **anything), user, "BROKER")
 
 
 def described(authorizer, user):
     """What a node with the authorizer says to it."""
     body = asyncio.run(AclApis(AuthHelper(authorizer)).describe_acls(asking(user)))
-    return answer(headers.DESCRIBE_ACLS, 3, body)
+    return answer(api_keys.DESCRIBE_ACLS, 3, body)
 
 
 def test_it_is_configured_with_the_nodes_properties_before_it_is_asked(plugin):

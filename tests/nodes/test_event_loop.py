@@ -14,7 +14,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.config.node_config import HostPort
 from aclog.credentials.tokens import TokenSettings
-from aclog.protocol import headers
+from aclog.protocol import api_keys
 from aclog.protocol.headers import MalformedRequestError
 from aclog.protocol.messages import build, message_type
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
@@ -30,7 +30,7 @@ from tests.support.nodes.node_requests import answer, frame, request, session
 
 MANY = 4000
 CLUSTER = ClusterView(cluster_id="c", node_id=4, advertised={"BROKER": HostPort(host="b4", port=9092)})
-_APART = (headers.SASL_HANDSHAKE, headers.SASL_AUTHENTICATE, headers.API_VERSIONS, headers.ENVELOPE)
+_APART = (api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE, api_keys.API_VERSIONS, api_keys.ENVELOPE)
 SERVED = {each.api_key: each for each in (*BROKER_APIS, *CONTROLLER_APIS) if each.api_key not in _APART}
 TELLING = {
     "resource_type": 2,
@@ -51,7 +51,7 @@ NUMBERED = ("name", "topic_name", "resource_name", "resource_name_filter", "prin
 
 def large(api_key, version):
     """A request with many different entries in each of its lists, and in each list of its first entry."""
-    top = {name: TELLING[name] for name in ("operation", "permission_type") if api_key == headers.DESCRIBE_ACLS}
+    top = {name: TELLING[name] for name in ("operation", "permission_type") if api_key == api_keys.DESCRIBE_ACLS}
     top |= dict.fromkeys(("resource_type_filter", "pattern_type_filter"), 1) if top else {}
     message = build(api_key, version, "request", **top)
     kind = message_type(api_key, version, "request")
@@ -140,20 +140,20 @@ async def asked_while_rules_change():
     authorizer.load(images[0])
     authorizer.complete_initial_load()
     topics = tuple(
-        build(headers.METADATA, 10, "request", "MetadataRequestTopic", name=f"t{number}") for number in range(MANY)
+        build(api_keys.METADATA, 10, "request", "MetadataRequestTopic", name=f"t{number}") for number in range(MANY)
     )
     asked = dict.fromkeys(("include_topic_authorized_operations", "include_cluster_authorized_operations"), True)
     asked["allow_auto_topic_creation"] = False
-    message = build(headers.METADATA, 10, "request", topics=topics, **asked)
+    message = build(api_keys.METADATA, 10, "request", topics=topics, **asked)
     handler = MetadataApis(CLUSTER, AuthHelper(authorizer)).metadata
-    answering = asyncio.create_task(handler(request(headers.METADATA, 10, message, "bob", "BROKER")))
+    answering = asyncio.create_task(handler(request(api_keys.METADATA, 10, message, "bob", "BROKER")))
     await asyncio.sleep(0)
     turns = 0
     while not answering.done():
         turns += 1
         authorizer.load(images[turns % 2])
         await asyncio.sleep(0)
-    found = answer(headers.METADATA, 10, answering.result())
+    found = answer(api_keys.METADATA, 10, answering.result())
     assert {int(each.error_code) for each in found.topics} == {3}, "allowed, and unknown"
     assert {each.topic_authorized_operations for each in found.topics} == {1 << 8}
     assert found.cluster_authorized_operations == 1 << 8
@@ -174,12 +174,12 @@ def test_messages_of_older_versions_are_imported_in_a_thread(monkeypatch):
     monkeypatch.setattr("aclog.server.network.dispatch.warm_up", noted)
     authorizer = StandardAuthorizer()
     authorizer.configure({"super.users": "User:admin"})
-    handlers = {headers.METADATA: MetadataApis(CLUSTER, AuthHelper(authorizer)).metadata}
+    handlers = {api_keys.METADATA: MetadataApis(CLUSTER, AuthHelper(authorizer)).metadata}
     serving = Dispatcher(handlers=handlers, apis=BROKER_APIS, metrics=Metrics(process=False))
-    assert (headers.METADATA, 13) in threads.pop()[1]
+    assert (api_keys.METADATA, 13) in threads.pop()[1]
     for version in (13, 12, 0, 5, 9):
-        message = build(headers.METADATA, version, "request", topics=())
-        asyncio.run(serving.handle(frame(headers.METADATA, version, message), session("admin", "BROKER")))
+        message = build(api_keys.METADATA, version, "request", topics=())
+        asyncio.run(serving.handle(frame(api_keys.METADATA, version, message), session("admin", "BROKER")))
     ((thread, warmed),) = threads
     assert thread is not threading.main_thread()
-    assert warmed == [(headers.METADATA, version) for version in range(14)]
+    assert warmed == [(api_keys.METADATA, version) for version in range(14)]

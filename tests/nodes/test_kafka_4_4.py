@@ -6,7 +6,8 @@ from aclog.authorizer.settings import Generation
 from aclog.config.server_properties import parse_config
 from aclog.metalog.errors import ConfigError, NewerKafkaError
 from aclog.metalog.records import FeatureLevelRecord, OpaqueRecord, UnregisterControllerRecord
-from aclog.protocol.headers import API_VERSIONS, UNREGISTER_CONTROLLER, RequestError, decode_header
+from aclog.protocol.api_keys import API_VERSIONS, UNREGISTER_CONTROLLER
+from aclog.protocol.headers import RequestError, decode_header
 from aclog.protocol.messages import build, decode_response, encode_request
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS, served_by
 from aclog.server.apis.acls import AuthHelper

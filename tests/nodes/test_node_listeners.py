@@ -5,7 +5,7 @@ import asyncio
 from attrs import evolve
 
 from aclog.config.node_config import NodeConfig, Role
-from aclog.protocol.headers import DESCRIBE_CLUSTER
+from aclog.protocol.api_keys import DESCRIBE_CLUSTER
 from aclog.server.node import NodeListeners
 from tests.support.nodes.served_listener import PLAINTEXT, Client, Served
 

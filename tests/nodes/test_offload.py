@@ -7,7 +7,7 @@ import pytest
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.config.node_config import HostPort
-from aclog.protocol import headers, responses
+from aclog.protocol import api_keys, responses
 from aclog.protocol.headers import decode_response_header
 from aclog.protocol.messages import build
 from aclog.protocol.responses import EnvelopeRequest, encode_principal
@@ -89,13 +89,13 @@ def test_denied_bulk_requests_are_answered_in_a_thread(tmp_path, api_key, versio
             if enveloped:
                 bob = encode_principal(KafkaPrincipal(type="User", name="bob"))
                 inside = EnvelopeRequest(request_data=asked, request_principal=bob, client_host_address=bytes(4))
-                asked, user = frame(headers.ENVELOPE, 1, inside), "admin"
+                asked, user = frame(api_keys.ENVELOPE, 1, inside), "admin"
             _, body = await with_turns(dispatcher.handle(asked, session(user)))
             return body
 
     body = asyncio.run(scenario())
     if enveloped:
-        inside = answer(headers.ENVELOPE, 1, body)
+        inside = answer(api_keys.ENVELOPE, 1, body)
         assert inside.error_code == 0
         _, position = decode_response_header(api_key, version, inside.response_data)
         body = inside.response_data[position:]

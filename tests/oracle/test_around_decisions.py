@@ -8,18 +8,10 @@ import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 
-from aclog.authorizer.acl import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import TRACE, audit_level, audit_line
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizerNotReadyError, InvalidRequestError, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.errors import ReplayError

@@ -12,15 +12,9 @@ import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, given, seed, settings
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from tests.support.builders.acls import acl
 from tests.support.kafka.oracle import Ask, Estate, OracleProcess
 from tests.support.models.differential import compare, differences, image_of, other_paths, with_few_hangs

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 from pyspark.sql import functions as F
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourceType
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import uuid_text

@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 from pyspark.sql import functions as F
 
-from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import Settings
 from aclog.cli.spark.commands import Policy, authorize_command
 from aclog.cli.spark.flags import DecidedFlags

@@ -9,8 +9,9 @@ from random import Random
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, object_of_rule
+from aclog.authorizer.acl import object_of_rule
 from aclog.authorizer.acls_image import AclsImage, RuleChange
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import Generation, Settings
 from aclog.cli.flags.common import SourceFlags
 from aclog.cli.flags.question import SecondStateFlags

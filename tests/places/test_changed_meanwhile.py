@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from aclog.authorizer.acl import AclPermissionType, object_of_rule
-from aclog.protocol.headers import DELETE_ACLS
+from aclog.authorizer.acl import object_of_rule
+from aclog.authorizer.codes import AclPermissionType
+from aclog.protocol.api_keys import DELETE_ACLS
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker

@@ -4,8 +4,9 @@ from random import Random
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import content_of
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.index.queries import filter_matches
 from aclog.targets.removal_filters import removal_filters
 from tests.support.analysis.policies import distinct, random_rule

@@ -3,7 +3,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.targets.cluster import independent_runs
 
 NAMES = ["*", "a", "ab", "abc", "b", "ba", "c"]

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.acls_image import RuleChange, content_of
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.settings import Generation, Settings
 from aclog.client.connection import Role
 from aclog.client.errors import UnreachableError
@@ -17,7 +17,8 @@ from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleErro
 from aclog.metalog.records import FeatureLevelRecord
 from aclog.planning.plan import Batching, RefusedError
 from aclog.planning.planner import ordered
-from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CONFIGS, DESCRIBE_QUORUM, RequestError
+from aclog.protocol.api_keys import DESCRIBE_ACLS, DESCRIBE_CONFIGS, DESCRIBE_QUORUM
+from aclog.protocol.headers import RequestError
 from aclog.protocol.responses import BROKER_APIS
 from aclog.snapshots.image import METADATA_VERSION, Image
 from aclog.targets import cluster

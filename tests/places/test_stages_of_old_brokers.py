@@ -2,11 +2,11 @@
 
 from attrs import define, field
 
-from aclog.authorizer.acl import PatternType
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.codes import PatternType
 from aclog.planning.plan import Batching
 from aclog.planning.planner import ordered
-from aclog.protocol.headers import DESCRIBE_QUORUM
+from aclog.protocol.api_keys import DESCRIBE_QUORUM
 from aclog.protocol.responses import BROKER_APIS
 from aclog.targets import zookeeper
 from aclog.targets.zookeeper import ZooKeeperPlace

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Direction, contains
-from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, StandardAcl, acl_text
+from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.acls_image import content_of
 from aclog.authorizer.acls_image import image_of as image_of_contents
+from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.settings import Settings
 from aclog.planning.effect import Nothing, TakenAway, taken_away
 from tests.support.analysis.cells import Cells

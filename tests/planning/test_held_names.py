@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.analysis.regions import EVERYONE, EVERYWHERE, REQUESTED, Literal, NamePart, Region, Root, Subtree, contains
-from aclog.authorizer.acl import ResourceType
+from aclog.authorizer.codes import ResourceType
 from aclog.planning.effect import HeldNames
 
 TEXTS = ["a", "ab", "abc", "abd", "b", "*", "*a", "*ab", "!", "€"]

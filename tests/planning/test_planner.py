@@ -6,16 +6,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    resource_of,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, resource_of
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.planning.plan import Batching, PatternSet, Stage, Step, overlapping
 from aclog.planning.planner import ordered
 from tests.support.builders.acls import acl

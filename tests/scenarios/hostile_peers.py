@@ -34,7 +34,8 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.filelog import open_reader
 from aclog.ops import sync
-from aclog.protocol.headers import CREATE_ACLS, DELETE_ACLS, frame, response_header
+from aclog.protocol.api_keys import CREATE_ACLS, DELETE_ACLS
+from aclog.protocol.headers import frame, response_header
 from aclog.protocol.responses import CONTROLLER_APIS
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoints import checkpoint_batches

@@ -67,8 +67,8 @@ MUTATIONS = (
         area="metalog (file log)",
         what="an append is acknowledged, and the mark published, without an fsync",
         path="aclog/metalog/filelog/file_log.py",
-        old="            write_all(self._fd, data)\n            self._fsync(self._fd)\n",
-        new="            write_all(self._fd, data)\n",
+        old="            files.write_all(self._fd, data)\n            self._fsync(self._fd)\n",
+        new="            files.write_all(self._fd, data)\n",
         tests=("tests/metalog/filelog/test_file_log.py",),
     ),
     Mutation(
@@ -103,7 +103,7 @@ MUTATIONS = (
         area="snapshots",
         what="a checkpoint has its name while its content is still being written",
         path="aclog/snapshots/checkpoints.py",
-        old="        with written_whole(path) as fd:\n            for batch in checkpoint_batches(image):\n",
+        old="        with files.written_whole(path) as fd:\n            for batch in checkpoint_batches(image):\n",
         new='        with path.open("wb", buffering=0) as file:\n            fd = file.fileno()\n'
         "            for batch in checkpoint_batches(image):\n",
         tests=("tests/snapshots/test_checkpoint_writer.py",),
@@ -158,8 +158,8 @@ MUTATIONS = (
         area="zookeeper",
         what="a write to a znode ignores its version, and undoes what another has written meanwhile",
         path="aclog/zookeeper/acl_store.py",
-        old="return SetNode(path=before.path, data=encode_acls(entries), version=before.version)",
-        new="return SetNode(path=before.path, data=encode_acls(entries), version=-1)",
+        old="return SetNode(path=before.path, data=znodes.encode_acls(entries), version=before.version)",
+        new="return SetNode(path=before.path, data=znodes.encode_acls(entries), version=-1)",
         tests=(
             "tests/zkstore/authorizer/test_faults.py::test_a_conflicting_write_is_retried_on_the_current_acls",
             "tests/zkstore/authorizer/test_faults.py::test_many_writers_on_one_resource_lose_nothing",

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.shell.command import quoted
 from aclog.shell.commands import parse_operation, parse_resource

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourceType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, ResourceType
 from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import BrokerFeature, FeatureLevelRecord, OpaqueRecord, RecordType, RegisterBrokerRecord

@@ -3,7 +3,8 @@
 import pytest
 
 from aclog.analysis.rule_tests.expectations import ListedAccess, ListedHosts
-from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.yaml_nodes import parse_documents
 from aclog.sources.rule_tests import parse_listed

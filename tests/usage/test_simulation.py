@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.usage.counting import AccessCounter, SeenAccesses
 from aclog.usage.decisions.bulk_authorizer import NecessaryAcls

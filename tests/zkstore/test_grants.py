@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.processes.waiting import wait_until

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType
+from aclog.authorizer.acl import AclBindingFilter
+from aclog.authorizer.codes import AclOperation, PatternType
 from aclog.client.connection import connect as log_in
 from aclog.client.requests import create_acls, delete_acls, describe_acls
 from aclog.config.node_config import ClientSecurity, HostPort

@@ -7,7 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType, object_of_rule, resource_of
+from aclog.authorizer.acl import object_of_rule, resource_of
+from aclog.authorizer.codes import AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import MetadataError
 from aclog.planning.plan import Batching, PlaceAddress, PlaceKind, parse_plan
 from aclog.targets.opening import PlaceSettings, find_place

@@ -14,7 +14,7 @@ from attrs import define, evolve, field, frozen
 from aclog.analysis.engine.host_classes import HostClasses, Partition, Runs
 from aclog.analysis.policy import Cell
 from aclog.analysis.regions import REQUESTED, Direction, Hosts, Literal, NamePart, Names, Root, Subtree
-from aclog.authorizer.acl import WILDCARD
+from aclog.authorizer.codes import WILDCARD
 
 # The ACLs of one policy that apply to one subject below one root.
 

@@ -8,27 +8,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from attrs import define, field, frozen
 
+from aclog.analysis import regions
 from aclog.analysis.engine.evaluation import Change, Coverage, Ground, Scene, Side, evaluate
 from aclog.analysis.engine.host_classes import HostClasses, OneHost, partition
 from aclog.analysis.policy import Cell, Estate, Policy, range_rules
-from aclog.analysis.regions import (
-    RESOURCE_TYPES,
-    Difference,
-    Direction,
-    Hosts,
-    Names,
-    Principals,
-    Query,
-    Region,
-    Root,
-    everyone_but,
-    only,
-    root_of_names,
-    root_of_pattern,
-    topmost,
-    within,
-)
-from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, PatternType, ResourceType
 from aclog.authorizer.index.acl_index import AclIndex, TouchedResource, key_of
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.layout import KeyTable, resource_name, split_pair
@@ -62,15 +47,15 @@ class View:
 
     settings: Settings
     _estate: Estate
-    _everyone: dict[Root, Cells] = field(factory=dict, init=False)
-    _coverage: dict[Root, Coverage] = field(factory=dict, init=False)
+    _everyone: dict[regions.Root, Cells] = field(factory=dict, init=False)
+    _coverage: dict[regions.Root, Coverage] = field(factory=dict, init=False)
 
     @classmethod
     def of(cls, policy: Policy) -> "View":
         """Return the view of a policy."""
         return cls(policy.settings, policy.estate)
 
-    def of_everyone(self, root: Root) -> Cells:
+    def of_everyone(self, root: regions.Root) -> Cells:
         """Return the cells of `User:*`."""
         cells = self._everyone.get(root)
         if cells is None:
@@ -85,7 +70,7 @@ class View:
             )
         return cells
 
-    def of_principal(self, root: Root, principal: str) -> Cells:
+    def of_principal(self, root: regions.Root, principal: str) -> Cells:
         """Return the cells of one other principal."""
         estate = self._estate
         resources = chain(estate.covering(root), estate.under_of(root, principal))
@@ -94,7 +79,7 @@ class View:
             _sorted(estate.cells_of(estate.wildcard(root.kind), principal)),
         )
 
-    def by_principal(self, root: Root) -> dict[str, Cells]:
+    def by_principal(self, root: regions.Root) -> dict[str, Cells]:
         """Return the cells of every principal that has any and can make a request."""
         named: dict[str, list[Cell]] = {}
         wildcard: dict[str, list[Cell]] = {}
@@ -110,11 +95,11 @@ class View:
             if principal != WILDCARD_PRINCIPAL and ":" in principal
         }
 
-    def is_narrow(self, root: Root, principals: int) -> bool:
+    def is_narrow(self, root: regions.Root, principals: int) -> bool:
         """Return whether lookups of so many principals take longer than a scan of all cells of a root."""
         return principals > _FEW and self._estate.has_at_most(root, _CELLS_PER_PRINCIPAL * principals)
 
-    def side(self, root: Root, own: Cells, *, is_super: bool = False) -> Side:
+    def side(self, root: regions.Root, own: Cells, *, is_super: bool = False) -> Side:
         """Return the side for a principal with these cells."""
         everyone, settings = self.of_everyone(root), self.settings
         return Side(
@@ -126,7 +111,7 @@ class View:
             cidr=settings.cidr,
         )
 
-    def _covered(self, root: Root) -> Coverage:
+    def _covered(self, root: regions.Root) -> Coverage:
         coverage = self._coverage.get(root)
         if coverage is None:
             estate = self._estate
@@ -255,7 +240,9 @@ def _keys(base: Base, cells: Int64s) -> Iterator[CellKey]:
 # The scope of a difference: the roots below which two policies may differ, for everyone and for single principals.
 
 
-_EVERYTHING = tuple(root for kind in RESOURCE_TYPES if (root := root_of_names(kind, "", literal=False)) is not None)
+_EVERYTHING = tuple(
+    root for kind in regions.RESOURCE_TYPES if (root := regions.root_of_names(kind, "", literal=False)) is not None
+)
 """The root of each resource type."""
 
 
@@ -263,27 +250,27 @@ _EVERYTHING = tuple(root for kind in RESOURCE_TYPES if (root := root_of_names(ki
 class Scope:
     """The roots to explore; outside of them there is no difference."""
 
-    everyone: set[Root] = field(factory=set)
+    everyone: set[regions.Root] = field(factory=set)
     """Roots for every principal."""
-    principals: dict[str, set[Root]] = field(factory=dict)
+    principals: dict[str, set[regions.Root]] = field(factory=dict)
     """Additional roots for single principals."""
     changed: set[str] | None = field(factory=set)
     """The principals with an ACL that only one of the policies has; None if it may be any principal."""
 
-    def add(self, principal: str, root: Root) -> None:
+    def add(self, principal: str, root: regions.Root) -> None:
         """Add a root for one principal; `User:*` and principals without a colon count as everyone (see Estate)."""
         if principal == WILDCARD_PRINCIPAL or ":" not in principal:
             self.everyone.add(root)
         else:
             self.principals.setdefault(principal, set()).add(root)
 
-    def within(self, query: Query) -> "Scope":
+    def within(self, query: regions.Query) -> "Scope":
         """Return the part of the scope that overlaps the resources of a query."""
         limits = query.roots
         return Scope(
-            everyone={part for root in self.everyone for part in within(root, limits)},
+            everyone={part for root in self.everyone for part in regions.within(root, limits)},
             principals={
-                principal: {part for root in roots for part in within(root, limits)}
+                principal: {part for root in roots for part in regions.within(root, limits)}
                 for principal, roots in self.principals.items()
             },
             changed=self.changed,
@@ -291,9 +278,9 @@ class Scope:
 
     def reduced(self) -> "Scope":
         """Return the same scope without roots inside other roots."""
-        everyone = set(topmost(self.everyone))
+        everyone = set(regions.topmost(self.everyone))
         principals = {
-            principal: {root for root in topmost(chain(everyone, roots)) if root not in everyone}
+            principal: {root for root in regions.topmost(chain(everyone, roots)) if root not in everyone}
             for principal, roots in self.principals.items()
         }
         return Scope(everyone, {principal: roots for principal, roots in principals.items() if roots}, self.changed)
@@ -315,7 +302,7 @@ def scope_of(old: Policy, new: Policy, changed: Iterable[CellKey]) -> Scope:
         changed = chain(changed, map(cell_of, chain.from_iterable(map(range_rules, states))))
     for key in changed:
         differing.add(key.principal)
-        root = root_of_pattern(key.kind, key.name, literal=key.literal)
+        root = regions.root_of_pattern(key.kind, key.name, literal=key.literal)
         if root is not None:
             # Where resources without ACLs are open, an ACL for one principal closes its resource to everyone else.
             scope.add(WILDCARD_PRINCIPAL if open_to_all else key.principal, root)
@@ -326,7 +313,9 @@ def scope_of(old: Policy, new: Policy, changed: Iterable[CellKey]) -> Scope:
     if before.allow_everyone is not after.allow_everyone:
         scope.everyone.update(_EVERYTHING)
     elif before.documented is not after.documented:
-        scope.everyone.update(Root(root.kind, WILDCARD, literal=False) for root in _EVERYTHING if not root.literal)
+        scope.everyone.update(
+            regions.Root(root.kind, WILDCARD, literal=False) for root in _EVERYTHING if not root.literal
+        )
     return scope.reduced()
 
 
@@ -343,7 +332,7 @@ class Finding(NamedTuple):
     kind: int
     change: Change
     operations: int
-    principals: Principals
+    principals: regions.Principals
 
 
 @frozen(eq=False, kw_only=True)
@@ -352,18 +341,18 @@ class Exploration:
 
     old: View
     new: View
-    query: Query
-    _grounds: dict[Root, Ground] = field(factory=dict, init=False)
+    query: regions.Query
+    _grounds: dict[regions.Root, Ground] = field(factory=dict, init=False)
     """By root: the evaluation of a principal without ACLs, where many principals are evaluated."""
-    _hosts: dict[Root, set[str]] = field(factory=dict, init=False)
+    _hosts: dict[regions.Root, set[str]] = field(factory=dict, init=False)
     """By root: the hosts of the ACLs of everyone."""
 
     @classmethod
-    def of(cls, old: Policy, new: Policy, query: Query) -> "Exploration":
+    def of(cls, old: Policy, new: Policy, query: regions.Query) -> "Exploration":
         """Return the exploration of two policies."""
         return cls(old=View.of(old), new=View.of(new), query=query)
 
-    def explore(self, scope: Scope, *, unnamed: bool = False) -> Iterator[Difference]:
+    def explore(self, scope: Scope, *, unnamed: bool = False) -> Iterator[regions.Difference]:
         """Yield the differences in a scope, folded, in a stable order; `unnamed`: those of all principals but some."""
         shared = Counter(root for roots in scope.principals.values() for root in roots)
         if unnamed:
@@ -380,15 +369,17 @@ class Exploration:
         )
         return _folded(findings)
 
-    def _of_principal(self, principal: str, roots: Iterable[Root], shared: Counter[Root]) -> Iterator[Finding]:
+    def _of_principal(
+        self, principal: str, roots: Iterable[regions.Root], shared: Counter[regions.Root]
+    ) -> Iterator[Finding]:
         for root in sorted(roots):
             if shared[root] > 1:
                 self._ground(root)
             old, new = self.old.of_principal(root, principal), self.new.of_principal(root, principal)
             for change, operations in self._changes(root, principal, old, new).items():
-                yield Finding(root.kind, change, operations, only(principal))
+                yield Finding(root.kind, change, operations, regions.only(principal))
 
-    def _at_root(self, root: Root, changed: set[str] | None) -> Iterator[Finding]:
+    def _at_root(self, root: regions.Root, changed: set[str] | None) -> Iterator[Finding]:
         subjects = self.query.principals
         everyone: Changes = {}
         if subjects.complement:
@@ -399,24 +390,24 @@ class Exploration:
         if subjects.complement:
             others.update((principal, {}) for principal in subjects.named)
         for change, operations, excepted in _shared(everyone, others):
-            yield Finding(root.kind, change, operations, everyone_but(*excepted))
+            yield Finding(root.kind, change, operations, regions.everyone_but(*excepted))
         for principal, changes in others.items():
             if changes is not everyone:
                 for change, operations in changes.items():
                     rest = operations & ~everyone.get(change, 0)
                     if rest:
-                        yield Finding(root.kind, change, rest, only(principal))
+                        yield Finding(root.kind, change, rest, regions.only(principal))
 
-    def _of_unnamed(self, root: Root, changed: set[str] | None) -> Iterator[Finding]:
+    def _of_unnamed(self, root: regions.Root, changed: set[str] | None) -> Iterator[Finding]:
         """Yield those of `_at_root` that are of all principals but some."""
         everyone = self._ground(root).changes if self.query.principals.complement else {}
         if everyone:
             others = self._of_others(root, changed, unnamed=True)
             others.update((principal, {}) for principal in self.query.principals.named)
             for change, operations, excepted in _shared(everyone, others):
-                yield Finding(root.kind, change, operations, everyone_but(*excepted))
+                yield Finding(root.kind, change, operations, regions.everyone_but(*excepted))
 
-    def _of_others(self, root: Root, changed: set[str] | None, *, unnamed: bool = False) -> dict[str, Changes]:
+    def _of_others(self, root: regions.Root, changed: set[str] | None, *, unnamed: bool = False) -> dict[str, Changes]:
         """Return the changes below a root for each principal of the query whose changes may differ from everyone's.
 
         `changed` are the principals whose ACLs changed; None: it may be any principal. `unnamed`: only changes that
@@ -436,7 +427,7 @@ class Exploration:
         return by_principal
 
     def _cells_of_others(
-        self, root: Root, changed: set[str] | None, supers: frozenset[str]
+        self, root: regions.Root, changed: set[str] | None, supers: frozenset[str]
     ) -> Iterator[tuple[str, Cells, Cells]]:
         """Yield the principals whose changes may differ from everyone's, with their cells in both policies, by name."""
         subjects = self.query.principals
@@ -456,7 +447,7 @@ class Exploration:
             if principal in subjects and (among is None or principal in among):
                 yield principal, old.get(principal, NO_CELLS), new.get(principal, NO_CELLS)
 
-    def _alike(self, root: Root) -> bool:
+    def _alike(self, root: regions.Root) -> bool:
         """Return whether a principal whose own ACLs did not change has the same changes as everyone.
 
         Its ACLs decide the same as before. allow.everyone opens or closes only names without ACLs, where the principal
@@ -466,7 +457,7 @@ class Exploration:
         same_settings = old.documented is new.documented and old.cidr is new.cidr
         return same_settings and self.old.of_everyone(root) == self.new.of_everyone(root)
 
-    def _ground(self, root: Root) -> Ground:
+    def _ground(self, root: regions.Root) -> Ground:
         """Return the evaluation of a principal without ACLs."""
         ground = self._grounds.get(root)
         if ground is None:
@@ -475,7 +466,7 @@ class Exploration:
             ground = self._grounds[root] = Ground.of(scene, *sides)
         return ground
 
-    def _changes(self, root: Root, principal: str, old: Cells, new: Cells, *, unnamed: bool = False) -> Changes:
+    def _changes(self, root: regions.Root, principal: str, old: Cells, new: Cells, *, unnamed: bool = False) -> Changes:
         """Return the changes below a root for a principal with these cells; `unnamed`: at least those of everyone."""
         is_super = [principal in view.settings.super_users for view in (self.old, self.new)]
         if all(is_super):
@@ -496,14 +487,14 @@ class Exploration:
         )
         return evaluate(scene, *sides)
 
-    def _hosts_of_everyone(self, root: Root) -> set[str]:
+    def _hosts_of_everyone(self, root: regions.Root) -> set[str]:
         hosts = self._hosts.get(root)
         if hosts is None:
             views = (self.old, self.new)
             hosts = self._hosts[root] = {WILDCARD}.union(*(view.of_everyone(root).hosts() for view in views))
         return hosts
 
-    def _scene(self, root: Root, hosts: Iterable[str]) -> Scene:
+    def _scene(self, root: regions.Root, hosts: Iterable[str]) -> Scene:
         return Scene(root=root, hosts=self._host_classes(hosts), operations=self.query.operations)
 
     def _host_classes(self, hosts: Iterable[str]) -> HostClasses:
@@ -533,26 +524,30 @@ def _shared(everyone: Changes, others: dict[str, Changes]) -> Iterator[tuple[Cha
             yield change, group, tuple(excepted)
 
 
-def _folded(findings: Iterable[Finding]) -> Iterator[Difference]:
+def _folded(findings: Iterable[Finding]) -> Iterator[regions.Difference]:
     """Yield differences in which equal changes are folded: first by names, then by principals."""
-    names_of: dict[tuple[int, Direction, bool, Hosts, int, Principals], list[Names]] = {}
+    names_of: dict[
+        tuple[int, regions.Direction, bool, regions.Hosts, int, regions.Principals], list[regions.Names]
+    ] = {}
     for kind, change, operations, principals in findings:
         key = (kind, change.direction, change.by_kafka, change.hosts, operations, principals)
         names_of.setdefault(key, []).append(change.names)
-    principals_of: dict[tuple[int, Direction, bool, Hosts, int, Names], list[Principals]] = {}
+    principals_of: dict[
+        tuple[int, regions.Direction, bool, regions.Hosts, int, regions.Names], list[regions.Principals]
+    ] = {}
     for (kind, direction, by_kafka, hosts, operations, principals), parts in names_of.items():
         names = tuple(dict.fromkeys(chain.from_iterable(parts)))
         principals_of.setdefault((kind, direction, by_kafka, hosts, operations, names), []).append(principals)
     for (kind, direction, by_kafka, hosts, operations, names), holders in principals_of.items():
         for principals in _united(holders):
-            region = Region(
+            region = regions.Region(
                 resource_type=ResourceType(kind), operations=operations, principals=principals, hosts=hosts, names=names
             )
-            yield Difference(direction=direction, region=region, by_kafka=by_kafka)
+            yield regions.Difference(direction=direction, region=region, by_kafka=by_kafka)
 
 
-def _united(holders: list[Principals]) -> Iterator[Principals]:
+def _united(holders: list[regions.Principals]) -> Iterator[regions.Principals]:
     yield from (each for each in holders if each.complement)
     named = [principal for each in holders if not each.complement for principal in each.named]
     if named:
-        yield only(*named)
+        yield regions.only(*named)

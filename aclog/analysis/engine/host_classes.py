@@ -12,7 +12,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 from attrs import define, field, frozen
 
 from aclog.analysis.regions import EVERYWHERE, Hosts
-from aclog.authorizer.acl import WILDCARD, address_number, cidr_range, host_address, in_cidr
+from aclog.authorizer.acl import address_number, cidr_range, host_address, in_cidr
+from aclog.authorizer.codes import WILDCARD
 from aclog.metalog.errors import ConfigError
 
 # Classes of client addresses: two addresses are in one class if they match the same ACLs.

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from aclog.analysis.engine.host_classes import is_address
 from aclog.analysis.lint.finding import PLAIN_HOST, NamePlaces, RuleTable, texts_among, texts_matching
 from aclog.analysis.regions import REQUESTED
-from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, address_number, cidr_range
+from aclog.authorizer.acl import address_number, cidr_range
+from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL
 from aclog.authorizer.index.layout import expanded, mask_table
 from aclog.metalog.columns import Bools, Int64s
 

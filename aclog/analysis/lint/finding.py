@@ -11,7 +11,9 @@ from attrs import define, field, frozen
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import REQUESTED, ExistingNames, Request
-from aclog.authorizer.acl import (
+from aclog.authorizer.acl import StandardAcl, code_name
+from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.codes import (
     CLUSTER_NAME,
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -19,10 +21,7 @@ from aclog.authorizer.acl import (
     AclPermissionType,
     PatternType,
     ResourceType,
-    StandardAcl,
-    code_name,
 )
-from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.index.acl_index import AclIndex, Resource
 from aclog.authorizer.index.base import Base, row_keys
 from aclog.authorizer.index.layout import OPERATIONS, TYPES, ByteStrings, Int32s, known_type, prefix_range, rule_mask

@@ -38,17 +38,9 @@ from aclog.analysis.lint.finding import (
 from aclog.analysis.lint.single import wide_rows, without_wide
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Request, Subtree
-from aclog.authorizer.acl import (
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
-    AclOperation,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    acl_text,
-    code_name,
-)
+from aclog.authorizer.acl import StandardAcl, acl_text, code_name
 from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls
+from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType
 from aclog.authorizer.index.acl_index import AclIndex, ResourceKey, key_of
 from aclog.authorizer.index.layout import distinct, rule_mask
 from aclog.authorizer.interface import InvalidRequestError

@@ -35,7 +35,9 @@ from aclog.analysis.lint.finding import (
 )
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import LONGEST, ExistingNames
-from aclog.authorizer.acl import (
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId, cidr_range, host_address, host_problem, is_cidr
+from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls
+from aclog.authorizer.codes import (
     ANONYMOUS_PRINCIPAL,
     CLUSTER_NAME,
     SUPPORTED_OPERATIONS,
@@ -44,14 +46,7 @@ from aclog.authorizer.acl import (
     AclOperation,
     PatternType,
     ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    cidr_range,
-    host_address,
-    host_problem,
-    is_cidr,
 )
-from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.layout import OPERATIONS, TYPES
 from aclog.metalog.columns import Bools, Int64s

@@ -18,14 +18,9 @@ from aclog.analysis.lint.finding import (
     texts_where,
     useless,
 )
-from aclog.authorizer.acl import (
-    WILDCARD,
-    StandardAcl,
-    host_address,
-    is_cidr,
-    listed_principals,
-)
+from aclog.authorizer.acl import StandardAcl, host_address, is_cidr, listed_principals
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.codes import WILDCARD
 from aclog.authorizer.spellings import ANY_ADDRESSES, canonical_name, name_key, odd_principal, spelling_key
 from aclog.metalog.errors import ConfigError, plural
 

@@ -10,22 +10,8 @@ from itertools import chain, starmap
 
 from attrs import evolve, frozen
 
+from aclog.analysis import regions
 from aclog.analysis.policy import only_on
-from aclog.analysis.regions import (
-    ANY_NAME,
-    EXCEPT,
-    LIST_LIMIT,
-    Direction,
-    Literal,
-    NamePart,
-    Names,
-    Principals,
-    Subtree,
-    contains,
-    hosts_text,
-    names_text,
-    operations_text,
-)
 from aclog.analysis.review.review import (
     FOLD,
     NOTHING,
@@ -47,14 +33,8 @@ from aclog.analysis.review.review import (
 )
 from aclog.analysis.rows.report import ReportRow, cluster_title, decided_by_text, markdown_text, request_text
 from aclog.analysis.rows.row import Bound, Clause, Row, is_allow, summary_text
-from aclog.authorizer.acl import (
-    WILDCARD,
-    AclOperation,
-    FileOrigin,
-    ResourceType,
-    StandardAcl,
-    acl_text,
-)
+from aclog.authorizer.acl import FileOrigin, StandardAcl, acl_text
+from aclog.authorizer.codes import WILDCARD, AclOperation, ResourceType
 from aclog.metalog.errors import plural, printable
 
 # Names in code font: untrusted text that must not become markup, a mention, a link or a cell of its own.
@@ -84,7 +64,7 @@ def _turns(text: str) -> bool:
     return not text.isascii() and any(unicodedata.bidirectional(each) in _OTHER_DIRECTION for each in text)
 
 
-def _codes(texts: Sequence[str], most: int = LIST_LIMIT) -> str:
+def _codes(texts: Sequence[str], most: int = regions.LIST_LIMIT) -> str:
     more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
     return ", ".join(map(code, texts[:most])) + more
 
@@ -144,8 +124,8 @@ def judge(report: ReportRow, broken: int = 0, lints: Collection[str] = ()) -> Ju
     if not row.legal:
         return Judgement(risk=Risk.LOW, reasons=((Risk.LOW, "no topic can have such a name"),))
     reasons = [(Risk.HIGH, f"breaks {broken:,} recent access{'es' * (broken != 1)}")] if broken else []
-    reasons += _gain_reasons(report) if Direction.GAINED in row.directions else ()
-    if Direction.LOST in row.directions:
+    reasons += _gain_reasons(report) if regions.Direction.GAINED in row.directions else ()
+    if regions.Direction.LOST in row.directions:
         reasons += _loss_reasons(report)
     reasons += ((Risk.MEDIUM, f"lint {markdown_text(_short(each))}") for each in lints)
     reasons.sort(key=lambda each: -each[0])
@@ -175,10 +155,10 @@ def _clause_reasons(clause: Clause) -> Iterator[tuple[Risk, str]]:
     elif any(map(_is_everything, clause.names)):
         yield (Risk.MEDIUM if not mask & ~_HARMLESS else Risk.HIGH), ""  # the cell has "all topics"
     elif kind == ResourceType.TOPIC:
-        internal = [each for each in INTERNAL_TOPICS if contains(clause.names, each)]
+        internal = [each for each in INTERNAL_TOPICS if regions.contains(clause.names, each)]
         if internal and mask & ~_HARMLESS:
             yield (Risk.HIGH if mask & ~_READING else Risk.MEDIUM), f"{_internal_text(clause, internal)} of Kafka"
-    prefixes = [part.prefix for part in clause.names if isinstance(part, Subtree)]
+    prefixes = [part.prefix for part in clause.names if isinstance(part, regions.Subtree)]
     if any(0 < len(prefix) <= _SHORT for prefix in prefixes):
         yield Risk.MEDIUM, "a short prefix"
     if mask & 1 << AclOperation.DELETE and kind == ResourceType.TOPIC:
@@ -188,7 +168,7 @@ def _clause_reasons(clause: Clause) -> Iterator[tuple[Risk, str]]:
 
 
 def _internal_text(clause: Clause, internal: Sequence[str]) -> str:
-    if all(isinstance(part, Literal) for part in clause.names):
+    if all(isinstance(part, regions.Literal) for part in clause.names):
         return "an internal topic"
     return f"the internal topic{'s' * (len(internal) > 1)} {_codes(internal)}"
 
@@ -197,8 +177,8 @@ def _rule_text(rule: StandardAcl | str | None) -> str:
     return acl_text(rule) if isinstance(rule, StandardAcl) else str(rule)
 
 
-def _is_everything(part: NamePart) -> bool:
-    return isinstance(part, Subtree) and not part.prefix
+def _is_everything(part: regions.NamePart) -> bool:
+    return isinstance(part, regions.Subtree) and not part.prefix
 
 
 def _loss_reasons(report: ReportRow) -> Iterator[tuple[Risk, str]]:
@@ -223,18 +203,18 @@ _NOUNS = {
 }
 
 
-def who_code(principals: Principals) -> str:
+def who_code(principals: regions.Principals) -> str:
     """Return such as `everyone but` and the names of principals in code font."""
     if not principals.complement:
         return _codes(principals.named)
-    return f"everyone{EXCEPT}{_codes(principals.named)}" if principals.named else "everyone"
+    return f"everyone{regions.EXCEPT}{_codes(principals.named)}" if principals.named else "everyone"
 
 
 def what_code(clauses: Sequence[Clause], between: str = "<br>", most: int = _CLAUSES) -> str:
     """Return the operations and names of a row: operations and names in code font."""
-    types: dict[tuple[int, Names], list[ResourceType]] = {}
+    types: dict[tuple[int, regions.Names], list[ResourceType]] = {}
     for clause in clauses:
-        names = ANY_NAME if clause.resource_type == ResourceType.CLUSTER else clause.names
+        names = regions.ANY_NAME if clause.resource_type == ResourceType.CLUSTER else clause.names
         types.setdefault((clause.operations, names), []).append(clause.resource_type)
     texts = [f"{_operations(mask)} on {_resources(kinds, names)}" for (mask, names), kinds in types.items()]
     more = [f"and {len(texts) - most:,} more"] if len(texts) > most else []
@@ -242,29 +222,31 @@ def what_code(clauses: Sequence[Clause], between: str = "<br>", most: int = _CLA
 
 
 def _operations(mask: int) -> str:
-    head, but, rest = operations_text(mask).partition(EXCEPT)
-    return ", ".join(map(code, head.split(", "))) + (f"{EXCEPT}{', '.join(map(code, rest.split(', ')))}" if but else "")
+    head, but, rest = regions.operations_text(mask).partition(regions.EXCEPT)
+    return ", ".join(map(code, head.split(", "))) + (
+        f"{regions.EXCEPT}{', '.join(map(code, rest.split(', ')))}" if but else ""
+    )
 
 
-def _resources(kinds: Sequence[ResourceType], names: Names) -> str:
+def _resources(kinds: Sequence[ResourceType], names: regions.Names) -> str:
     if kinds == [ResourceType.CLUSTER]:
         return _NOUNS[ResourceType.CLUSTER][0]
     all_names = _all_names(names)
     if all_names is not None:
         whole = (f"all {_NOUNS[each][1]}" if each != ResourceType.CLUSTER else "the cluster" for each in kinds)
         return ("everything" if set(kinds) >= set(_NOUNS) else ", ".join(whole)) + _but(all_names)
-    one = len(names) == 1 and isinstance(names[0], Literal)
+    one = len(names) == 1 and isinstance(names[0], regions.Literal)
     return f"{', '.join(_NOUNS[each][not one] for each in kinds)} {_names(names)}"
 
 
-def _all_names(names: Names) -> Subtree | None:
+def _all_names(names: regions.Names) -> regions.Subtree | None:
     """Return all names with their exceptions if the names are these; names that begin with `*` count as none.
 
     LITERAL `*` covers the name `*` and no longer name that begins with it, which no topic has.
     """
-    others = [each for each in names if each != Literal(name=WILDCARD)]
+    others = [each for each in names if each != regions.Literal(name=WILDCARD)]
     (whole,) = others if len(others) == 1 else (None,)
-    if not isinstance(whole, Subtree) or whole.prefix:
+    if not isinstance(whole, regions.Subtree) or whole.prefix:
         return None
     return evolve(
         whole,
@@ -273,23 +255,23 @@ def _all_names(names: Names) -> Subtree | None:
     )
 
 
-def _but(part: Subtree) -> str:
-    exceptions: list[NamePart] = [Subtree(prefix=each) for each in part.except_prefixes]
-    exceptions += [Literal(name=each) for each in part.except_literals]
-    return f"{EXCEPT}{_codes([names_text((each,)) for each in exceptions])}" if exceptions else ""
+def _but(part: regions.Subtree) -> str:
+    exceptions: list[regions.NamePart] = [regions.Subtree(prefix=each) for each in part.except_prefixes]
+    exceptions += [regions.Literal(name=each) for each in part.except_literals]
+    return f"{regions.EXCEPT}{_codes([regions.names_text((each,)) for each in exceptions])}" if exceptions else ""
 
 
-def _names(names: Names) -> str:
-    more = f" and {len(names) - LIST_LIMIT:,} more" if len(names) > LIST_LIMIT else ""
-    return ", ".join(map(_part, names[:LIST_LIMIT])) + more
+def _names(names: regions.Names) -> str:
+    more = f" and {len(names) - regions.LIST_LIMIT:,} more" if len(names) > regions.LIST_LIMIT else ""
+    return ", ".join(map(_part, names[: regions.LIST_LIMIT])) + more
 
 
-def _part(part: NamePart) -> str:
+def _part(part: regions.NamePart) -> str:
     """Return a name, or a prefix with `*` and its exceptions."""
-    if isinstance(part, Literal):
-        return code(names_text((part,)))
+    if isinstance(part, regions.Literal):
+        return code(regions.names_text((part,)))
     whole = evolve(part, except_prefixes=(), except_literals=())
-    return (code(names_text((whole,))) if part.prefix else "every name") + _but(part)
+    return (code(regions.names_text((whole,))) if part.prefix else "every name") + _but(part)
 
 
 @frozen(eq=False, slots=False)
@@ -324,7 +306,7 @@ class _Rows:
         """Return how many recent accesses each row breaks, by its number; each access counts once."""
         counts: Counter[int] = Counter()
         for flip in self.review.flipped:
-            if flip.direction is Direction.LOST:
+            if flip.direction is regions.Direction.LOST:
                 rows = (at for at, report in enumerate(self.review.rows) if _explains(report.row, flip))
                 counts[next(rows, -1)] += flip.accesses
         return counts
@@ -364,11 +346,11 @@ class _Rows:
         if row.summary is not None:
             cause = row.summary.cause
             is_plain = cause.is_added and bool(cause.rules) and all(map(is_allow, cause.rules))
-            if not is_plain or row.directions != (Direction.GAINED,):
+            if not is_plain or row.directions != (regions.Direction.GAINED,):
                 yield markdown_text(summary_text(row, row.summary))
         elif is_deny(row.after):
             yield f"denied by {code(_rule_text(row.after))}"
-        elif isinstance(row.after, str) and row.directions == (Direction.GAINED,):
+        elif isinstance(row.after, str) and row.directions == (regions.Direction.GAINED,):
             yield _SETTINGS.get(row.after, markdown_text(row.after))
 
     def _topics(self, report: ReportRow) -> str:
@@ -390,12 +372,12 @@ def _link(at: LinkedPlace, before: str = "") -> str:
 def _explains(row: Row, flip: Flipped) -> bool:
     """Return whether accesses that are lost may be those of a row; their hosts are not compared."""
     return (
-        Direction.LOST in row.directions
+        regions.Direction.LOST in row.directions
         and flip.principal in row.principals
         and any(
             clause.resource_type == flip.resource_type
             and clause.operations >> flip.operation & 1
-            and any(contains(clause.names, name) for name in flip.names)
+            and any(regions.contains(clause.names, name) for name in flip.names)
             for clause in row.clauses
         )
     )
@@ -410,7 +392,7 @@ _SETTINGS = {
 def _what(report: ReportRow, between: str, shown: int = _CLAUSES) -> str:
     row = report.row
     most = "" if row.bound is Bound.NONE else "up to "
-    hosts = hosts_text(row.hosts)
+    hosts = regions.hosts_text(row.hosts)
     from_ = "" if hosts == "any host" else f"{between if between == '<br>' else ', '}from {code(hosts)}"
     return f"{most}{what_code(row.clauses, between, shown)}{from_}{only_on(report.only)}"
 
@@ -431,15 +413,11 @@ _LONG = 2 * LONGEST_NAME
 _COMMAND = "aclog review"
 
 
-def comment_lines(review: Review) -> Iterator[str]:
-    """Yield the comment: the verdict with the greatest risk, what makes it fail, one table, and folded details."""
-    yield from comment_of_clusters({"": review})
-
-
 def comment_of_clusters(reviews: Mapping[str, Review]) -> Iterator[str]:
     """Yield one comment on the reviews of clusters by name, the riskiest first; one without a name is the only one.
 
-    Clusters without a change share a line.
+    It has the verdict with the greatest risk, what makes it fail, one table, and folded details. Clusters without a
+    change share a line.
     """
     loud = {name: review for name, review in reviews.items() if not _is_quiet(review)}
     loud = loud or dict(list(reviews.items())[:1])
@@ -521,7 +499,7 @@ class _Comment:
         (report, judgement), *others = ranked
         principals = report.row.principals
         several = not principals.complement and len(principals.named) > 1
-        verb = "gain" if Direction.GAINED in report.row.directions else "lose"
+        verb = "gain" if regions.Direction.GAINED in report.row.directions else "lose"
         claim = f"{who_code(principals)} {verb}{'' if several else 's'} {_what(report, '; ', 2)}"
         reason = next((text for level, text in judgement.reasons if level is Risk.HIGH), None)
         more = f", and {plural(len(others), 'more change')}" if others else ""
@@ -555,7 +533,7 @@ class _Comment:
 
     def _accesses(self) -> Iterator[str]:
         for each in self.review.flipped:
-            yield f"{'breaks' if each.direction is Direction.LOST else 'newly allowed'}: {code(each.text())}"
+            yield f"{'breaks' if each.direction is regions.Direction.LOST else 'newly allowed'}: {code(each.text())}"
 
     def _foot(self, *, ranked: bool) -> Iterator[str]:
         if ranked:
@@ -595,7 +573,9 @@ def _limited(lines: Iterable[str], most: int = _LINES) -> Iterator[str]:
 
 def _grouped(ranked: Sequence[tuple[ReportRow, Judgement]]) -> Iterator[str]:
     """Yield the rows, those with the same risk, change and operations on one line."""
-    groups: dict[tuple[Risk, tuple[Direction, ...], tuple[tuple[int, int], ...]], list[ReportRow]] = defaultdict(list)
+    groups: dict[tuple[Risk, tuple[regions.Direction, ...], tuple[tuple[int, int], ...]], list[ReportRow]] = (
+        defaultdict(list)
+    )
     for report, judgement in ranked:
         shape = tuple((int(each.resource_type), each.operations) for each in report.row.clauses)
         groups[judgement.risk, report.row.directions, shape].append(report)

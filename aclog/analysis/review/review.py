@@ -14,21 +14,15 @@ from aclog.analysis.policy import Policy, is_allowed, only_on
 from aclog.analysis.regions import Difference, Direction, Literal, Principals, Request, has_legal_name
 from aclog.analysis.rows.report import ReportRow, markdown_text, row_lines
 from aclog.analysis.rows.row import Row, summary_text
-from aclog.authorizer.acl import (
+from aclog.authorizer.acl import NO_ORIGINS, FileOrigin, Origins, StandardAcl, acl_text, code_name, origin_text
+from aclog.authorizer.acls_image import AclsImage, RuleChange
+from aclog.authorizer.codes import (
     ANONYMOUS_PRINCIPAL,
-    NO_ORIGINS,
     WILDCARD_PRINCIPAL,
     AclOperation,
     AclPermissionType,
-    FileOrigin,
-    Origins,
     ResourceType,
-    StandardAcl,
-    acl_text,
-    code_name,
-    origin_text,
 )
-from aclog.authorizer.acls_image import AclsImage, RuleChange
 from aclog.authorizer.settings import Generation
 from aclog.metalog.errors import printable
 

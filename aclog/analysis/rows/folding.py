@@ -51,14 +51,8 @@ from aclog.analysis.rows.row import (
     place,
     principals_meet,
 )
-from aclog.authorizer.acl import (
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
-    AclBindingFilter,
-    AclPermissionType,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl
+from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclPermissionType, ResourceType
 
 # Groups exact differences into few rows: regions with the same principals, or principals with the same regions.
 

@@ -12,26 +12,9 @@ from urllib.parse import quote
 
 from attrs import define, evolve, field, frozen
 
+from aclog.analysis import regions
 from aclog.analysis.policy import Policy, only_on, range_rules
-from aclog.analysis.regions import (
-    ANY_NAME,
-    EVERYONE,
-    EVERYWHERE,
-    REQUESTED,
-    RESOURCE_TYPES,
-    Difference,
-    Direction,
-    JsonObject,
-    NamePart,
-    Principals,
-    Region,
-    Request,
-    decided_by_object,
-    hosts_text,
-    only,
-    request_object,
-    who_text,
-)
+from aclog.analysis.regions import only
 from aclog.analysis.rows.row import (
     Bound,
     Extent,
@@ -48,20 +31,9 @@ from aclog.analysis.rows.row import (
     summary_text,
     what_text,
 )
-from aclog.authorizer.acl import (
-    NO_ORIGINS,
-    WILDCARD,
-    AclOperation,
-    FileOrigin,
-    Origin,
-    Origins,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    TwoOrigins,
-    code_name,
-)
+from aclog.authorizer.acl import NO_ORIGINS, FileOrigin, Origin, Origins, StandardAcl, TwoOrigins, code_name
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.codes import WILDCARD, AclOperation, PatternType, ResourceType
 from aclog.authorizer.explain import located_text
 from aclog.authorizer.settings import Generation, GenerationPair, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
@@ -130,7 +102,7 @@ class Part(Enum):
 class Effect:
     """A possible effect of a cause: in one direction, on the requests of these extents, which belong together."""
 
-    direction: Direction
+    direction: regions.Direction
     extents: tuple[Extent, ...]
 
     @cached_property
@@ -141,7 +113,7 @@ class Effect:
     def _parts(self) -> int:
         return sum(len(extent.names) for extent in self.extents)
 
-    def part_in(self, difference: Difference, names: NameIndex[NamePart]) -> Part:
+    def part_in(self, difference: regions.Difference, names: NameIndex[regions.NamePart]) -> Part:
         """Return the part that the effect can have in a difference; `names` are those of its region."""
         widest = Part.NONE
         if difference.direction is self.direction:
@@ -152,7 +124,9 @@ class Effect:
                     widest = Part.SOME
         return widest
 
-    def _near(self, region: Region, names: NameIndex[NamePart]) -> Iterator[tuple[Extent, NamePart]]:
+    def _near(
+        self, region: regions.Region, names: NameIndex[regions.NamePart]
+    ) -> Iterator[tuple[Extent, regions.NamePart]]:
         """Yield extents with a part of a region that shares names with them, or may."""
         kind = region.resource_type
         if self._parts < len(region.names):  # a cause is often one ACL, and there may be thousands of each
@@ -174,7 +148,7 @@ class Candidate:
     """From the narrowest to the widest."""
     is_exact: bool = False
     """Whether a summary must not replace its exact rows: its effects are bounded by its ACLs."""
-    touched: dict[Effect, list[Difference]] = field(factory=dict)
+    touched: dict[Effect, list[regions.Difference]] = field(factory=dict)
     """The differences in which each effect has a part."""
 
     @property
@@ -182,7 +156,7 @@ class Candidate:
         """The extents of the widest effect that affected anything; empty if nothing was affected."""
         return next((effect.extents for effect in reversed(self.effects) if effect in self.touched), ())
 
-    def touch(self, difference: Difference, names: NameIndex[NamePart]) -> bool:
+    def touch(self, difference: regions.Difference, names: NameIndex[regions.NamePart]) -> bool:
         """Add a difference to the effects that can have a part in it, the narrowest first, until one is enough.
 
         Returns whether there is one.
@@ -223,7 +197,7 @@ def _of_ranges(old: Policy, new: Policy, changed: Sequence[tuple[bool, StandardA
 
 def _of_rules(row: NaiveRow, old: Settings, new: Settings) -> Candidate:
     settings = new if row.is_added else old
-    extents = {rule: extent_of(rule, settings) for rule in row.rules if rule.resource_type in RESOURCE_TYPES}
+    extents = {rule: extent_of(rule, settings) for rule in row.rules if rule.resource_type in regions.RESOURCE_TYPES}
     effects = []
     for allows in True, False:
         direct = (extent for rule, extent in extents.items() if is_allow(rule) is allows and extent.operations)
@@ -235,16 +209,16 @@ def _of_rules(row: NaiveRow, old: Settings, new: Settings) -> Candidate:
     return Candidate(row.is_added, row.rules, None, tuple(effect for effect in effects if effect.extents))
 
 
-def _direction(*, gains: bool) -> Direction:
-    return Direction.GAINED if gains else Direction.LOST
+def _direction(*, gains: bool) -> regions.Direction:
+    return regions.Direction.GAINED if gains else regions.Direction.LOST
 
 
 def _whole(extent: Extent) -> Extent:
     return Extent(
         resource_type=extent.resource_type,
-        operations=REQUESTED,
-        principals=EVERYONE,
-        hosts=EVERYWHERE,
+        operations=regions.REQUESTED,
+        principals=regions.EVERYONE,
+        hosts=regions.EVERYWHERE,
         names=extent.names,
     )
 
@@ -257,15 +231,21 @@ def _of_settings(old: Settings, new: Settings) -> Iterator[Candidate]:
         come = new.allow_everyone
         yield _of_setting(Setting.ALLOW_EVERYONE, come, _direction(gains=come))
     if old.documented is not new.documented:
-        yield _of_setting(Setting.SEMANTICS, new.documented, *Direction)
+        yield _of_setting(Setting.SEMANTICS, new.documented, *regions.Direction)
 
 
 def _of_setting(
-    setting: Setting, is_added: bool, *directions: Direction, principals: Principals = EVERYONE
+    setting: Setting, is_added: bool, *directions: regions.Direction, principals: regions.Principals = regions.EVERYONE
 ) -> Candidate:
     extents = tuple(
-        Extent(resource_type=kind, operations=REQUESTED, principals=principals, hosts=EVERYWHERE, names=ANY_NAME)
-        for kind in RESOURCE_TYPES
+        Extent(
+            resource_type=kind,
+            operations=regions.REQUESTED,
+            principals=principals,
+            hosts=regions.EVERYWHERE,
+            names=regions.ANY_NAME,
+        )
+        for kind in regions.RESOURCE_TYPES
     )
     effects = tuple(Effect(direction=direction, extents=extents) for direction in directions)
     return Candidate(is_added, (), setting, effects)
@@ -376,7 +356,7 @@ class ReportRow:
         return ", ".join(parts)
 
 
-def request_text(request: Request) -> str:
+def request_text(request: regions.Request) -> str:
     """Return such as `User:a READ TOPIC 'orders' from 10.0.0.1`."""
     operation, kind = code_name(AclOperation, request.operation), code_name(ResourceType, request.resource_type)
     return f"{request.principal} {operation} {kind} {request.resource_name!r} from {request.host}"
@@ -397,7 +377,9 @@ def by_kafka_text(report: ReportRow) -> str:
 def row_lines(report: ReportRow) -> Iterator[str]:
     """Yield the lines of text of a row."""
     row = report.row
-    claim = f"{who_text(row.principals)}: {claim_text(row)}, from {hosts_text(row.hosts)}{bound_text(row)}"
+    claim = (
+        f"{regions.who_text(row.principals)}: {claim_text(row)}, from {regions.hosts_text(row.hosts)}{bound_text(row)}"
+    )
     yield f"{directions_text(row)}  {claim}{only_on(report.only) or by_kafka_text(report)}"
     if row.summary is not None:
         yield f"  {summary_text(row, row.summary)}"
@@ -437,9 +419,9 @@ def row_cells(report: ReportRow) -> tuple[str, ...]:
         what = f"{what}: {summary_text(row, row.summary)}"
     return (
         directions_text(row),
-        who_text(row.principals),
+        regions.who_text(row.principals),
         what + by_kafka_text(report),
-        hosts_text(row.hosts),
+        regions.hosts_text(row.hosts),
         *_decided_by(report),
         _example(row),
     )
@@ -480,28 +462,34 @@ def _example(row: Row) -> str:
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _STDIN = "stdin"
-_NAMES = {Direction.GAINED: "access-gained", Direction.LOST: "access-lost"}
-_ABOUT = {Direction.GAINED: "Denied requests become allowed", Direction.LOST: "Allowed requests become denied"}
+_NAMES = {regions.Direction.GAINED: "access-gained", regions.Direction.LOST: "access-lost"}
+_ABOUT = {
+    regions.Direction.GAINED: "Denied requests become allowed",
+    regions.Direction.LOST: "Allowed requests become denied",
+}
 
 
-def sarif_log(rows: Sequence[ReportRow], *, version: str, path: str | None, refs: Collection[str] = ()) -> JsonObject:
+def sarif_log(
+    rows: Sequence[ReportRow], *, version: str, path: str | None, refs: Collection[str] = ()
+) -> regions.JsonObject:
     """Return a SARIF 2.1.0 log with a result for each row, at the lines of the changed ACLs behind it.
 
     `path` is the file for results without a known location, if any. `refs`: the commits of files, whose names begin
     with a commit and a colon, as no path in a repository does.
     """
-    driver: JsonObject = {
+    driver: regions.JsonObject = {
         "name": "aclog",
         "version": version,
         "rules": [
-            {"id": _NAMES[direction], "shortDescription": {"text": _ABOUT[direction]}} for direction in Direction
+            {"id": _NAMES[direction], "shortDescription": {"text": _ABOUT[direction]}}
+            for direction in regions.Direction
         ],
     }
     run = {"tool": {"driver": driver}, "results": [_result(report, path, refs) for report in rows]}
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _result(report: ReportRow, path: str | None, refs: Collection[str]) -> JsonObject:
+def _result(report: ReportRow, path: str | None, refs: Collection[str]) -> regions.JsonObject:
     row = report.row
     logical = [{"name": what_text([clause]), "kind": "resource"} for clause in row.clauses]
     chains = [_chain(place, refs) for place in report.places if place.file != _STDIN]
@@ -509,11 +497,11 @@ def _result(report: ReportRow, path: str | None, refs: Collection[str]) -> JsonO
     if not places and path is not None:
         places = [_physical(_without_ref(path, refs), 1)]
     related = [step for each in chains for step in each[1:]]
-    first: JsonObject = {"logicalLocations": logical, **(places[0] if places else {})}
-    properties: JsonObject = {
-        "witness": request_object(row.witness),
-        "old": decided_by_object(row.before, report.origins.old),
-        "new": decided_by_object(row.after, report.origins.new),
+    first: regions.JsonObject = {"logicalLocations": logical, **(places[0] if places else {})}
+    properties: regions.JsonObject = {
+        "witness": regions.request_object(row.witness),
+        "old": regions.decided_by_object(row.before, report.origins.old),
+        "new": regions.decided_by_object(row.after, report.origins.new),
         "topics": report.topics,
         "accesses": report.accesses,
         "generation": None if report.only is None else report.only.value,
@@ -529,12 +517,12 @@ def _result(report: ReportRow, path: str | None, refs: Collection[str]) -> JsonO
     }
 
 
-def _chain(place: FileOrigin, refs: Collection[str]) -> list[JsonObject]:
+def _chain(place: FileOrigin, refs: Collection[str]) -> list[regions.JsonObject]:
     """Return the lines of a location: the calls of modules that lead to it, the outermost first, and its own."""
     return [_physical(_without_ref(each.file, refs), each.line) for each in place.steps]
 
 
-def _physical(path: str, line: int) -> JsonObject:
+def _physical(path: str, line: int) -> regions.JsonObject:
     uri = quote(path, errors="surrogateescape")  # the name of a file may not be UTF-8
     return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": line}}}
 

@@ -32,15 +32,14 @@ from aclog.analysis.regions import (
     requests_text,
     witness,
 )
-from aclog.authorizer.acl import (
+from aclog.authorizer.acl import StandardAcl, is_cidr
+from aclog.authorizer.codes import (
     CLUSTER_NAME,
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclPermissionType,
     PatternType,
     ResourceType,
-    StandardAcl,
-    is_cidr,
 )
 from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
 from aclog.authorizer.settings import Settings

@@ -30,18 +30,9 @@ from aclog.analysis.regions import (
 )
 from aclog.analysis.rows.row import Clause, what_text
 from aclog.analysis.who_can import names_of
-from aclog.authorizer.acl import (
-    CLUSTER_NAME,
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
-    FileOrigin,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import FileOrigin, ResourcePattern, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, WILDCARD_PRINCIPAL, PatternType, ResourceType
 from aclog.authorizer.settings import Generation, Settings, parse_pattern, pattern_text
 from aclog.authorizer.standard import Premises
 from aclog.metalog.errors import ConfigError

@@ -51,19 +51,9 @@ from aclog.analysis.rule_tests.case import (
     resource_text,
 )
 from aclog.analysis.who_can import holders, names_of
-from aclog.authorizer.acl import (
-    WILDCARD_PRINCIPAL,
-    AclOperation,
-    AclPermissionType,
-    FileOrigin,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    code_name,
-    parse_name,
-)
-from aclog.authorizer.audit import Basis
+from aclog.authorizer.acl import FileOrigin, ResourcePattern, StandardAcl, code_name, parse_name
+from aclog.authorizer.acls_image import Basis
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError

@@ -24,16 +24,14 @@ from aclog.analysis.regions import (
 from aclog.analysis.rows.row import fold, place
 from aclog.analysis.rule_tests.case import CaseSubject, resource_text
 from aclog.analysis.rule_tests.expectations import ANY_HOST, Cannot, ListedAccess, ListedHosts, WhoCan, groups, who
-from aclog.authorizer.acl import (
+from aclog.authorizer.acl import FileOrigin, ResourcePattern, StandardAcl
+from aclog.authorizer.codes import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclOperation,
     AclPermissionType,
-    FileOrigin,
     PatternType,
-    ResourcePattern,
     ResourceType,
-    StandardAcl,
 )
 from aclog.authorizer.index.layout import known_type
 

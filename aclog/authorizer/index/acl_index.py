@@ -9,25 +9,11 @@ from uuid import UUID
 import numpy as np
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.index import layout
 from aclog.authorizer.index.base import Base, Rows, Subject, row_keys
-from aclog.authorizer.index.layout import (
-    TYPES,
-    ByteStrings,
-    Core,
-    Int32s,
-    KeyTable,
-    Pause,
-    first_unit,
-    known_type,
-    no_pause,
-    pair_key,
-    prefix_range,
-    resource_key,
-    resource_name,
-    rule_mask,
-    split_pair,
-)
+from aclog.authorizer.index.layout import resource_key
 from aclog.metalog.columns import Bools, Bytes
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.persistent_map import Map
@@ -80,12 +66,12 @@ class Overlay(NamedTuple):
     """By the uuid's integer value."""
     removed: "Map[int, bool]" = Map()
     """Rows of the base; the values mean nothing."""
-    touched: "tuple[Map[str, TouchedResource], ...]" = (Map(),) * (2 * TYPES)
+    touched: "tuple[Map[str, TouchedResource], ...]" = (Map(),) * (2 * layout.TYPES)
     """By twice the resource type, plus one for LITERAL: by name, a text that keeps its hash, as no tuple does."""
-    lengths: tuple[tuple[int, ...], ...] = ((),) * TYPES
+    lengths: tuple[tuple[int, ...], ...] = ((),) * layout.TYPES
     """By resource type: the lengths of the touched prefixes, longest first. Prefixes of a name are found by cutting it
     at each length, unless there are many lengths and many decisions on one version (`_listed_prefixes`)."""
-    wildcards: tuple[TouchedResource | None, ...] = (None,) * TYPES
+    wildcards: tuple[TouchedResource | None, ...] = (None,) * layout.TYPES
     """By resource type: LITERAL `*`, if touched. Every decision needs it, so it is kept out of the map."""
     ranges: "Map[str, tuple[str, ...]]" = Map()
     """Principal -> hosts of added ACLs that contain a slash: candidates for CIDR ranges."""
@@ -98,7 +84,7 @@ class Overlay(NamedTuple):
     """What to add to the base's UnitCounts."""
     changes: int = 0
     """The number of ACLs added and removed."""
-    core: Core | None = None
+    core: layout.Core | None = None
     """The same changes in the native core, if there is one and the base was ever changed."""
 
     def resource(self, kind: int, name: str, *, literal: bool) -> TouchedResource | None:
@@ -114,7 +100,7 @@ class Overlay(NamedTuple):
 
 def key_of(acl: StandardAcl | AccessControlEntryRecord) -> ResourceKey:
     """Return the resource of an ACL as authorize() reads it."""
-    return known_type(acl.resource_type), acl.resource_name, acl.pattern_type == PatternType.LITERAL
+    return layout.known_type(acl.resource_type), acl.resource_name, acl.pattern_type == PatternType.LITERAL
 
 
 # The index behind an AclsImage: a base and its overlay, and the mask that decides a request.
@@ -158,7 +144,7 @@ class AclIndex:
     overlay: Overlay = field(factory=Overlay)
     memo: dict[str, Any] = field(factory=dict)
     """Results that are seldom needed, kept once computed. Unlike the base's memo it dies with this version."""
-    core: Core | None = field(init=False)
+    core: layout.Core | None = field(init=False)
     """The same index in the native core, if there is one."""
 
     def __attrs_post_init__(self) -> None:
@@ -186,7 +172,7 @@ class AclIndex:
         try:
             low, high, node, hidden = base.memo.lookups[resource_type][name]
         except KeyError:
-            resource_type = known_type(resource_type)
+            resource_type = layout.known_type(resource_type)
             low, high, node, hidden = base.lookup(resource_type, name)
         if self.overlay.changes:
             return self._changed_mask(subject, resource_type, name, wildcard=documented or not hidden)
@@ -343,7 +329,7 @@ class AclIndex:
         keys = set()
         for number in range(len(base.resources)):
             key = base.resources.key(number)
-            resource_key = key[0], resource_name(key), key[-1] == PatternType.LITERAL
+            resource_key = key[0], layout.resource_name(key), key[-1] == PatternType.LITERAL
             touched = overlay.resource(*resource_key[:2], literal=resource_key[2]) if overlay.changes else None
             if touched is not None:
                 keys.add(resource_key)
@@ -381,7 +367,7 @@ class TouchedNames:
         resources = []
         for literal in (False, True):
             names, by_name = self._names[2 * kind + literal], self.maps[2 * kind + literal]
-            low, high = prefix_range(names, prefix)
+            low, high = layout.prefix_range(names, prefix)
             for name in names[low:high]:
                 touched = by_name[name]
                 resources.append(Resource(name, literal=literal, number=touched.number, touched=touched))
@@ -507,13 +493,13 @@ def _add(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Over
     codes = record.resource_type, record.pattern_type, record.operation, record.permission_type
     kind, pattern, operation, permission = codes
     # Inlined aclog.authorizer.index.acl_index.key_of: enum comparisons are slow here.
-    key = kind if 0 <= kind < TYPES else 0, record.resource_name, pattern == _LITERAL
+    key = kind if 0 <= kind < layout.TYPES else 0, record.resource_name, pattern == _LITERAL
     pair = principal, host = record.principal, record.host
     touched = overlay.touched[2 * key[0] + key[2]].get(key[1])
     if touched is None:
         touched = _untouched(base, base.resource(key[0], key[1], literal=key[2]))
     cells, rules, shrunk, resource = touched
-    mask, rows = rule_mask(operation, permission), NO_ROWS
+    mask, rows = layout.rule_mask(operation, permission), NO_ROWS
     records: tuple[AccessControlEntryRecord, ...] = (record,)
     cell = cells.get(pair)
     # The first change to a cell starts from the base's cell: from then on the overlay's mask replaces the base's.
@@ -550,7 +536,7 @@ def _remove(base: Base, overlay: Overlay, uuid: UUID) -> Overlay:
 def _remove_added(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Overlay:
     kind = record.resource_type
     codes = kind, record.pattern_type, record.operation, record.permission_type
-    key = kind if 0 <= kind < TYPES else 0, record.resource_name, codes[1] == _LITERAL
+    key = kind if 0 <= kind < layout.TYPES else 0, record.resource_name, codes[1] == _LITERAL
     pair = record.principal, record.host
     touched = overlay.touched[2 * key[0] + key[2]][key[1]]
     cell = touched.cells[pair]
@@ -573,7 +559,10 @@ def _remove_row(base: Base, overlay: Overlay, row: int) -> Overlay:
     at = base.cell_of(row)
     resource = base.resource_of(at)
     data = base.resources.key(resource)
-    key, pair = (data[0], resource_name(data), data[-1] == _LITERAL), split_pair(base.pairs.key(base.cell_pairs[at]))
+    key, pair = (
+        (data[0], layout.resource_name(data), data[-1] == _LITERAL),
+        layout.split_pair(base.pairs.key(base.cell_pairs[at])),
+    )
     touched = overlay.touched[2 * key[0] + key[2]].get(key[1]) or _untouched(base, resource)
     cell = touched.cells.get(pair)
     others, rows = (cell.added, cell.rows) if cell is not None else ((), base.rows(at, at + 1))
@@ -599,10 +588,10 @@ def _with_cell(
     # A bit cannot be taken out of an or-ed mask: another ACL of the cell may also set it.
     mask = 0
     for record in added:
-        mask |= rule_mask(record.operation, record.permission_type)
+        mask |= layout.rule_mask(record.operation, record.permission_type)
     for row in rows:
         if row not in removed:
-            mask |= rule_mask(base.operations[row], base.permissions[row])
+            mask |= layout.rule_mask(base.operations[row], base.permissions[row])
     return cells.set(pair, Cell(mask, added, rows))
 
 
@@ -626,7 +615,7 @@ def _changed(
     # Inlined for nearly all names: aclog.authorizer.index.layout.
     if name and name != WILDCARD:
         code = ord(name[0])
-        unit = kind, code if code < _SUPPLEMENTARY else first_unit(name)
+        unit = kind, code if code < _SUPPLEMENTARY else layout.first_unit(name)
         units = units.set(unit, units.get(unit, 0) + step)
     # Lengths are never taken back when a prefix loses its ACLs: a look-up that finds nothing is cheap.
     if not literal:
@@ -687,7 +676,10 @@ _CHUNK = 512
 
 
 def merged_rows(
-    base: Base, added: Sequence[AccessControlEntryRecord], removed: Collection[int], pause: Pause = no_pause
+    base: Base,
+    added: Sequence[AccessControlEntryRecord],
+    removed: Collection[int],
+    pause: layout.Pause = layout.no_pause,
 ) -> Rows:
     """Return the rows of a base without the rows `removed` and with the records `added`."""
     keep = np.ones(len(base), np.bool_)
@@ -733,8 +725,12 @@ def _codes(before: memoryview, keep: Bools, added: list[int]) -> Bytes:
 
 
 def _numbered(
-    base: Base, table: KeyTable, numbers: Int32s, added: Sequence[AccessControlEntryRecord], pause: Pause
-) -> tuple[ByteStrings, Int32s]:
+    base: Base,
+    table: layout.KeyTable,
+    numbers: layout.Int32s,
+    added: Sequence[AccessControlEntryRecord],
+    pause: layout.Pause,
+) -> tuple[layout.ByteStrings, layout.Int32s]:
     """Return the keys that are used after the merge, and the number of each row's key."""
     new: dict[bytes, int] = {}
     added_numbers = []
@@ -742,14 +738,14 @@ def _numbered(
         if n % _CHUNK == 0:
             pause()
         if table is base.pairs:
-            key, number = pair_key(record.principal, record.host), base.pair(record.principal, record.host)
+            key, number = layout.pair_key(record.principal, record.host), base.pair(record.principal, record.host)
         else:
             kind, name, literal = key_of(record)
             key, number = resource_key(kind, name, literal=literal), base.resource(kind, name, literal=literal)
         added_numbers.append(number if number >= 0 else new.setdefault(key, len(table) + len(new)))
     numbers = np.concatenate((numbers, np.array(added_numbers, np.int32)))
     offsets = np.asarray(table.offsets).astype(np.int64)
-    keys = ByteStrings(offsets, np.frombuffer(table.data, np.uint8)).joined(ByteStrings.of(list(new)))
+    keys = layout.ByteStrings(offsets, np.frombuffer(table.data, np.uint8)).joined(layout.ByteStrings.of(list(new)))
     used = np.bincount(numbers, minlength=len(keys)) > 0
     if not used.all():
         keys = keys.take(np.flatnonzero(used), pause)

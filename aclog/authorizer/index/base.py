@@ -10,60 +10,17 @@ import numpy as np
 from attrs import Factory, define, evolve, frozen
 from numpy.typing import NDArray
 
-from aclog.authorizer.acl import (
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.codes import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclOperation,
     AclPermissionType,
     PatternType,
     ResourceType,
-    StandardAcl,
-    StandardAclWithId,
 )
-from aclog.authorizer.index.layout import (
-    TYPES,
-    WIDE_BYTES,
-    Allocate,
-    BaseCore,
-    ByteStrings,
-    Column,
-    Generations,
-    IdIndex,
-    Int32s,
-    KeyTable,
-    Masks,
-    Pause,
-    Prefixes,
-    RangeHosts,
-    UInt32s,
-    UnitCounts,
-    bucket_count,
-    bucket_order,
-    changes,
-    compact,
-    core_of,
-    count_units,
-    distinct,
-    id_order,
-    known_type,
-    links,
-    mask_table,
-    no_pause,
-    numbered,
-    pack,
-    pair_hash,
-    pair_hashes,
-    pair_key,
-    resource_hash,
-    resource_hashes,
-    resource_key,
-    resource_name,
-    signed,
-    sorted_rows,
-    split_pair,
-    starts_of,
-    unpack,
-)
+from aclog.authorizer.index import layout
+from aclog.authorizer.index.layout import distinct, id_order
 from aclog.metalog.codec import read_tagged_fields, write_tagged_fields
 from aclog.metalog.columns import AclColumns, Bools, Bytes, Int64s, unsigned_varints
 from aclog.metalog.errors import DecodeError, ReplayError
@@ -134,11 +91,13 @@ class Memo:
     older_lookups: dict[int, dict[str, NameLookup]] = Factory(lambda: {code: {} for code in range(8)})
     lookup_count: int = 0
     """Of the young generation."""
-    subjects: Generations[tuple[str, str], Subject] = Factory(lambda: Generations(_MAX_SUBJECTS))
+    subjects: layout.Generations[tuple[str, str], Subject] = Factory(lambda: layout.Generations(_MAX_SUBJECTS))
     mask_count: int = 0
     """How many chain masks were added to subjects since the last time that subjects aged."""
-    range_subjects: Generations[tuple[str, str], RangeSubject] = Factory(lambda: Generations(_MAX_SUBJECTS))
-    range_hosts: dict[str, RangeHosts] = Factory(dict)
+    range_subjects: layout.Generations[tuple[str, str], RangeSubject] = Factory(
+        lambda: layout.Generations(_MAX_SUBJECTS)
+    )
+    range_hosts: dict[str, layout.RangeHosts] = Factory(dict)
     """By principal; only those that have ranges."""
     range_masks: tuple[int, ...] | None = None
     """By resource type, of the ACLs whose host is a range (aclog.authorizer.index.subjects)."""
@@ -176,8 +135,8 @@ class Base:
 
     buffer: memoryview
     """The flat form, which the columns below are views of."""
-    resources: KeyTable
-    pairs: KeyTable
+    resources: layout.KeyTable
+    pairs: layout.KeyTable
     cell_starts: memoryview
     """The first cell of each resource, and at the end the number of cells."""
     cell_pairs: memoryview
@@ -188,14 +147,14 @@ class Base:
     """The first row of each cell, and at the end the number of rows; a range if every cell has one row."""
     operations: memoryview
     permissions: memoryview
-    ids: IdIndex
+    ids: layout.IdIndex
     has_ids: bool
     """False if the source has no ids; `ids` is all zeros then."""
     raw_codes: Mapping[int, tuple[int, int]]
     """Row -> (resource type, pattern type) as written in the record, for rows whose key had to be normalised."""
     tags: Mapping[int, TaggedFields]
     """Row -> unknown tagged fields."""
-    prefixes: Prefixes
+    prefixes: layout.Prefixes
     wildcard_resources: Sequence[int]
     """By resource type: the number of LITERAL `*`, or -1."""
     colonless_resources: frozenset[int]
@@ -204,10 +163,10 @@ class Base:
     """The number of ACLs that Kafka cannot list: they hold ANY or MATCH, which belong in filters only."""
     irregular: int
     """The number of ACLs whose pattern type or permission authorize() and byResourceType read differently."""
-    units: UnitCounts
+    units: layout.UnitCounts
     range_pairs: memoryview
     """The pairs whose host may have a slash, sorted by key: candidates for CIDR ranges."""
-    core: BaseCore | None = None
+    core: layout.BaseCore | None = None
     """The same base in the native core, if there is one."""
     everybody: int = Factory(lambda self: self.pair(*_EVERYBODY), takes_self=True)
     """The pair of every principal and host, or -1."""
@@ -247,7 +206,7 @@ class Base:
     def pairs_of(self, principal: str, order: Sequence[int]) -> list[int]:
         """Return those of the pairs `order`, which are sorted by key, that have this principal."""
         # A compact string begins with its length, so a pair key that starts with it has exactly this principal.
-        prefix, key = compact(principal), self.pairs.key
+        prefix, key = layout.compact(principal), self.pairs.key
         at = bisect_left(order, prefix, key=key)
         pairs = []
         while at < len(order) and key(order[at]).startswith(prefix):
@@ -269,10 +228,10 @@ class Base:
                 number = self.everybody
             else:
                 principal, host = key
-                data = (encoded.get(principal) or encoded.setdefault(principal, compact(principal))) + (
-                    encoded.get(host) or encoded.setdefault(host, compact(host))
+                data = (encoded.get(principal) or encoded.setdefault(principal, layout.compact(principal))) + (
+                    encoded.get(host) or encoded.setdefault(host, layout.compact(host))
                 )
-                number = find(data, pair_hash(data))
+                number = find(data, layout.pair_hash(data))
             if number >= 0:
                 pairs.append(number)
         return Subject(tuple(keys), tuple(pairs))
@@ -315,13 +274,13 @@ class Base:
 
     def resource(self, resource_type: int, name: str, *, literal: bool) -> int:
         """Return the number of a resource pattern, or -1."""
-        hashed = resource_hash(resource_type, name.encode("utf-8", "surrogatepass"), literal=literal)
-        return self.resources.find(resource_key(resource_type, name, literal=literal), hashed)
+        hashed = layout.resource_hash(resource_type, name.encode("utf-8", "surrogatepass"), literal=literal)
+        return self.resources.find(layout.resource_key(resource_type, name, literal=literal), hashed)
 
     def pair(self, principal: str, host: str) -> int:
         """Return the number of a principal and host, or -1."""
-        key = pair_key(principal, host)
-        return self.pairs.find(key, pair_hash(key))
+        key = layout.pair_key(principal, host)
+        return self.pairs.find(key, layout.pair_hash(key))
 
     def rows(self, low: int, high: int) -> range:
         """Return the rows of the cells [low, high)."""
@@ -352,7 +311,7 @@ class Base:
 
     def rules(self, rows: Sequence[int], key: bytes, name: str, cell: int) -> Iterator[StandardAclWithId]:
         """Yield the ACLs of these rows, all of one cell of the resource with this key and name."""
-        principal, host = split_pair(self.pairs.key(self.cell_pairs[cell]))
+        principal, host = layout.split_pair(self.pairs.key(self.cell_pairs[cell]))
         for row in rows:
             kind, pattern, operation, permission = self.codes(row, key)
             acl = StandardAcl(
@@ -374,7 +333,7 @@ class Base:
         """Return the ACL of a row."""
         cell = self.cell_of(row)
         key = self.resources.key(self.resource_of(cell))
-        return next(self.rules((row,), key, resource_name(key), cell))
+        return next(self.rules((row,), key, layout.resource_name(key), cell))
 
 
 # Columns by row that only filters and byResourceType need; built on first use and kept with the base.
@@ -384,27 +343,27 @@ class Base:
 class RowColumns:
     """The fields of each row, and the rows of each pair."""
 
-    resource_of: Int32s
-    pair_of: Int32s
+    resource_of: layout.Int32s
+    pair_of: layout.Int32s
     operations: Bytes
     permissions: Bytes
     types: Bytes
     """By row: the resource type, 0..7."""
-    masks: Masks
+    masks: layout.Masks
     """By row: the mask of its cell."""
-    by_pair: Int32s
+    by_pair: layout.Int32s
     """Rows sorted by pair, resource type, operation and permission."""
     keys: NDArray[np.uint64]
     """By position in `by_pair`: these four as one number, for bisection."""
     pair_starts: Int64s
-    pair_order: Int32s
+    pair_order: layout.Int32s
     """Pairs sorted by key, so that the pairs of one principal are adjacent."""
 
-    def of_pair(self, pair: int) -> Int32s:
+    def of_pair(self, pair: int) -> layout.Int32s:
         """Return the rows of a pair; none for -1."""
         return self.by_pair[self.pair_starts[pair] : self.pair_starts[pair + 1]] if pair >= 0 else self.by_pair[:0]
 
-    def of(self, pair: int, resource_type: int, operation: int, permission: int) -> Int32s:
+    def of(self, pair: int, resource_type: int, operation: int, permission: int) -> layout.Int32s:
         """Return the rows of a pair with this resource type, operation and permission."""
         # The same layout as `keys`: pair, then one byte each for type, operation and permission.
         key = pair << 24 | resource_type << 16 | operation << 8 | permission
@@ -420,7 +379,7 @@ def row_columns(base: Base) -> RowColumns:
     return columns
 
 
-def row_keys(base: Base) -> tuple[Int32s, Int32s]:
+def row_keys(base: Base) -> tuple[layout.Int32s, layout.Int32s]:
     """Return the resource and the pair of each row."""
     cell_resources = np.repeat(np.arange(len(base.resources), dtype=np.int32), np.diff(np.asarray(base.cell_starts)))
     return cell_resources[_cell_of(base)], np.asarray(base.cell_pairs)[_cell_of(base)]
@@ -455,7 +414,7 @@ def _make(base: Base) -> RowColumns:
         by_pair=by_pair.astype(np.int32),
         keys=keys[by_pair],
         pair_starts=starts,
-        pair_order=sorted_rows(np.frombuffer(base.pairs.data, np.uint8), pair_offsets[:-1], pair_offsets[1:]),
+        pair_order=layout.sorted_rows(np.frombuffer(base.pairs.data, np.uint8), pair_offsets[:-1], pair_offsets[1:]),
     )
 
 
@@ -475,14 +434,16 @@ SECOND_BIT = 0xC2B2AE35
 """The hash is multiplied by it for the second bit."""
 
 
-def resource_columns(keys: ByteStrings, hashes: UInt32s, acls: Int64s, pause: Pause = no_pause) -> dict[str, Any]:
+def resource_columns(
+    keys: layout.ByteStrings, hashes: layout.UInt32s, acls: Int64s, pause: layout.Pause = layout.no_pause
+) -> dict[str, Any]:
     """Return these columns of BaseColumns, given the resource keys, their hashes and their numbers of ACLs."""
     _, name_starts, _ = unsigned_varints(keys.data, keys.starts + 1)
     name_ends, kinds = keys.ends - 1, keys.data[keys.starts]
     prefixed = keys.data[name_ends] == PatternType.PREFIXED
     # mode="clip": the empty name at the very end of the data has no first byte.
     stars = ~prefixed & (name_ends - name_starts == 1) & (keys.data.take(name_starts, mode="clip") == ord(WILDCARD))
-    wildcards = np.full(TYPES, -1, np.int32)
+    wildcards = np.full(layout.TYPES, -1, np.int32)
     wildcards[kinds[stars]] = np.flatnonzero(stars)
     nodes, parents, jumps, type_nodes = _forest(keys, np.flatnonzero(prefixed), name_starts, pause)
     return {
@@ -493,25 +454,25 @@ def resource_columns(keys: ByteStrings, hashes: UInt32s, acls: Int64s, pause: Pa
         "prefix_lengths": _lengths((name_ends - name_starts)[nodes], type_nodes),
         "prefix_filter": _filter(hashes[nodes]),
         "wildcards": wildcards,
-        "units": count_units(kinds, keys.data, name_starts, name_ends, acls),
+        "units": layout.count_units(kinds, keys.data, name_starts, name_ends, acls),
     }
 
 
 def _forest(
-    keys: ByteStrings, prefixed: Int64s, name_starts: Int64s, pause: Pause
-) -> tuple[Int32s, Int32s, Int32s, Int32s]:
+    keys: layout.ByteStrings, prefixed: Int64s, name_starts: Int64s, pause: layout.Pause
+) -> tuple[layout.Int32s, layout.Int32s, layout.Int32s, layout.Int32s]:
     """Return the prefixed resources by type and name, their parents and jump links, and where each type begins."""
     nodes: list[Int64s] = []
-    parents: list[Int32s] = []
-    jumps: list[Int32s] = []
+    parents: list[layout.Int32s] = []
+    jumps: list[layout.Int32s] = []
     type_nodes, kinds = [0], keys.data[keys.starts[prefixed]]
-    for kind in range(TYPES):
+    for kind in range(layout.TYPES):
         members = prefixed[kinds == kind]
-        rows = sorted_rows(keys.data, name_starts[members], keys.ends[members] - 1)
+        rows = layout.sorted_rows(keys.data, name_starts[members], keys.ends[members] - 1)
         pause()
         members, first = members[rows], type_nodes[-1]
-        names = ByteStrings.cut(keys.data, name_starts[members], keys.ends[members] - 1, pause).values()
-        for link, into in zip(links(names, pause), (parents, jumps), strict=True):
+        names = layout.ByteStrings.cut(keys.data, name_starts[members], keys.ends[members] - 1, pause).values()
+        for link, into in zip(layout.links(names, pause), (parents, jumps), strict=True):
             column = np.array(link, np.int32)
             into.append(np.where(column < 0, column, column + np.int32(first)))
         nodes.append(members)
@@ -520,16 +481,16 @@ def _forest(
     return *columns, np.array(type_nodes, np.int32)  # type: ignore[return-value]  # three of them
 
 
-def _lengths(sizes: Int64s, type_nodes: Int32s) -> Int32s:
+def _lengths(sizes: Int64s, type_nodes: layout.Int32s) -> layout.Int32s:
     """Return where the lengths of each type begin, and then the distinct lengths in bytes of each type's prefixes."""
-    of_types = [distinct(sizes[type_nodes[kind] : type_nodes[kind + 1]]) for kind in range(TYPES)]
+    of_types = [distinct(sizes[type_nodes[kind] : type_nodes[kind + 1]]) for kind in range(layout.TYPES)]
     starts = np.cumsum([0, *map(len, of_types)])
     return np.concatenate((starts, *of_types)).astype(np.int32)
 
 
-def _filter(hashes: UInt32s) -> NDArray[np.uint64]:
+def _filter(hashes: layout.UInt32s) -> NDArray[np.uint64]:
     """Return a Bloom filter of these hashes: two bits for each."""
-    words = bucket_count(-(-len(hashes) * FILTER_BITS // 64))
+    words = layout.bucket_count(-(-len(hashes) * FILTER_BITS // 64))
     shift = np.uint32(32 - (64 * words).bit_length() + 1)
     bitmap = np.zeros(words, np.uint64)
     for bits in (hashes >> shift, (hashes * np.uint32(SECOND_BIT)) >> shift):
@@ -537,19 +498,21 @@ def _filter(hashes: UInt32s) -> NDArray[np.uint64]:
     return bitmap
 
 
-def with_colon(pairs: ByteStrings) -> Bools:
+def with_colon(pairs: layout.ByteStrings) -> Bools:
     """Return whether the principal of each pair key has a colon."""
     length, starts, _ = unsigned_varints(pairs.data, pairs.starts)
     colons = np.append(np.flatnonzero(pairs.data == _COLON), len(pairs.data) + 1)
     return np.asarray(colons[np.searchsorted(colons, starts)] < starts + length - 1, np.bool_)
 
 
-def with_slash(pairs: ByteStrings) -> Int32s:
+def with_slash(pairs: layout.ByteStrings) -> layout.Int32s:
     """Return the pairs whose host may have a slash (or 46 bytes, the same byte as a slash), sorted by key."""
     length, starts, _ = unsigned_varints(pairs.data, pairs.starts)
     slashes = np.append(-1, np.flatnonzero(pairs.data == _SLASH))
     rows = np.flatnonzero(slashes[np.searchsorted(slashes, pairs.ends) - 1] >= starts + length - 1)
-    in_order: Int32s = rows[sorted_rows(pairs.data, pairs.starts[rows], pairs.ends[rows])].astype(np.int32)
+    in_order: layout.Int32s = rows[layout.sorted_rows(pairs.data, pairs.starts[rows], pairs.ends[rows])].astype(
+        np.int32
+    )
     return in_order
 
 
@@ -566,38 +529,38 @@ _TAG_HEAD = struct.Struct("<iI")
 class BaseColumns:
     """What `pack_base` puts into one buffer: the columns of a Base, and of its tables."""
 
-    resources: ByteStrings
-    resource_buckets: Int32s
-    pairs: ByteStrings
-    pair_buckets: Int32s
-    cell_starts: Int32s
-    cell_pairs: Int32s
-    cell_masks: UInt32s
-    cell_rows: Int32s | None
+    resources: layout.ByteStrings
+    resource_buckets: layout.Int32s
+    pairs: layout.ByteStrings
+    pair_buckets: layout.Int32s
+    cell_starts: layout.Int32s
+    cell_pairs: layout.Int32s
+    cell_masks: layout.UInt32s
+    cell_rows: layout.Int32s | None
     """None if every cell has one row."""
     operations: Bytes
     permissions: Bytes
     ids: Bytes
-    id_order: Int32s
-    id_starts: Int32s
+    id_order: layout.Int32s
+    id_starts: layout.Int32s
     has_ids: bool
-    prefix_resources: Int32s
-    prefix_parents: Int32s
-    prefix_jumps: Int32s
-    type_nodes: Int32s
-    prefix_lengths: Int32s
+    prefix_resources: layout.Int32s
+    prefix_parents: layout.Int32s
+    prefix_jumps: layout.Int32s
+    type_nodes: layout.Int32s
+    prefix_lengths: layout.Int32s
     prefix_filter: "np.ndarray[Any, np.dtype[np.uint64]]"
-    wildcards: Int32s
-    units: UnitCounts
-    colonless: Int32s
-    range_pairs: Int32s
+    wildcards: layout.Int32s
+    units: layout.UnitCounts
+    colonless: layout.Int32s
+    range_pairs: layout.Int32s
     raw_codes: Mapping[int, tuple[int, int]]
     tags: Mapping[int, TaggedFields]
     unbindable: int
     irregular: int
 
 
-def pack_base(columns: BaseColumns, allocate: Allocate = bytearray) -> Base:
+def pack_base(columns: BaseColumns, allocate: layout.Allocate = bytearray) -> Base:
     """Return the base in one flat buffer, which `allocate` returns."""
     c = columns
     flags = _HAS_IDS * c.has_ids | _ONE_ROW_EACH * (c.cell_rows is None)
@@ -612,36 +575,36 @@ def pack_base(columns: BaseColumns, allocate: Allocate = bytearray) -> Base:
         c.irregular,
     )
     packed = {
-        Column.COUNTS: np.array(counts, np.int64),
-        Column.RESOURCE_DATA: c.resources.data,
-        Column.RESOURCE_OFFSETS: _offsets(c.resources),
-        Column.RESOURCE_BUCKETS: c.resource_buckets,
-        Column.PAIR_DATA: c.pairs.data,
-        Column.PAIR_OFFSETS: _offsets(c.pairs),
-        Column.PAIR_BUCKETS: c.pair_buckets,
-        Column.CELL_STARTS: c.cell_starts,
-        Column.CELL_PAIRS: c.cell_pairs,
-        Column.CELL_MASKS: c.cell_masks,
-        Column.CELL_ROWS: np.zeros(0, np.int32) if c.cell_rows is None else c.cell_rows,
-        Column.OPERATIONS: c.operations,
-        Column.PERMISSIONS: c.permissions,
-        Column.IDS: np.ascontiguousarray(c.ids).reshape(-1),
-        Column.ID_ORDER: c.id_order,
-        Column.ID_STARTS: c.id_starts,
-        Column.PREFIX_RESOURCES: c.prefix_resources,
-        Column.PREFIX_PARENTS: c.prefix_parents,
-        Column.PREFIX_JUMPS: c.prefix_jumps,
-        Column.TYPE_NODES: c.type_nodes,
-        Column.PREFIX_LENGTHS: c.prefix_lengths,
-        Column.PREFIX_FILTER: c.prefix_filter,
-        Column.WILDCARDS: c.wildcards,
-        Column.UNITS: _triples((kind, unit, count) for (kind, unit), count in sorted(c.units.items())),
-        Column.COLONLESS: c.colonless,
-        Column.RANGE_PAIRS: c.range_pairs,
-        Column.RAW_CODES: _triples((row, *codes) for row, codes in sorted(c.raw_codes.items())),
-        Column.TAGS: b"".join(_tagged(row, c.tags[row]) for row in sorted(c.tags)),
+        layout.Column.COUNTS: np.array(counts, np.int64),
+        layout.Column.RESOURCE_DATA: c.resources.data,
+        layout.Column.RESOURCE_OFFSETS: _offsets(c.resources),
+        layout.Column.RESOURCE_BUCKETS: c.resource_buckets,
+        layout.Column.PAIR_DATA: c.pairs.data,
+        layout.Column.PAIR_OFFSETS: _offsets(c.pairs),
+        layout.Column.PAIR_BUCKETS: c.pair_buckets,
+        layout.Column.CELL_STARTS: c.cell_starts,
+        layout.Column.CELL_PAIRS: c.cell_pairs,
+        layout.Column.CELL_MASKS: c.cell_masks,
+        layout.Column.CELL_ROWS: np.zeros(0, np.int32) if c.cell_rows is None else c.cell_rows,
+        layout.Column.OPERATIONS: c.operations,
+        layout.Column.PERMISSIONS: c.permissions,
+        layout.Column.IDS: np.ascontiguousarray(c.ids).reshape(-1),
+        layout.Column.ID_ORDER: c.id_order,
+        layout.Column.ID_STARTS: c.id_starts,
+        layout.Column.PREFIX_RESOURCES: c.prefix_resources,
+        layout.Column.PREFIX_PARENTS: c.prefix_parents,
+        layout.Column.PREFIX_JUMPS: c.prefix_jumps,
+        layout.Column.TYPE_NODES: c.type_nodes,
+        layout.Column.PREFIX_LENGTHS: c.prefix_lengths,
+        layout.Column.PREFIX_FILTER: c.prefix_filter,
+        layout.Column.WILDCARDS: c.wildcards,
+        layout.Column.UNITS: _triples((kind, unit, count) for (kind, unit), count in sorted(c.units.items())),
+        layout.Column.COLONLESS: c.colonless,
+        layout.Column.RANGE_PAIRS: c.range_pairs,
+        layout.Column.RAW_CODES: _triples((row, *codes) for row, codes in sorted(c.raw_codes.items())),
+        layout.Column.TAGS: b"".join(_tagged(row, c.tags[row]) for row in sorted(c.tags)),
     }
-    return base_of(pack(packed, allocate))
+    return base_of(layout.pack(packed, allocate))
 
 
 def base_of(flat: memoryview) -> Base:
@@ -651,79 +614,79 @@ def base_of(flat: memoryview) -> Base:
         DecodeError: it is not a flat base of this version, or its columns do not fit together.
 
     """
-    view = unpack(memoryview(flat).cast("B"))
-    if len(view[Column.COUNTS]) != _COUNTS:
+    view = layout.unpack(memoryview(flat).cast("B"))
+    if len(view[layout.Column.COUNTS]) != _COUNTS:
         raise DecodeError("column COUNTS of the flat base has the wrong size")
-    rows, resources, pairs, cells, nodes, flags, unbindable, irregular = view[Column.COUNTS]
+    rows, resources, pairs, cells, nodes, flags, unbindable, irregular = view[layout.Column.COUNTS]
     one_row_each = bool(flags & _ONE_ROW_EACH)
     _check_sizes(view, (rows, resources, pairs, cells, nodes), one_row_each=one_row_each)
-    keys = _table(view, Column.RESOURCE_DATA)
+    keys = _table(view, layout.Column.RESOURCE_DATA)
     return Base(
         buffer=flat,
         resources=keys,
-        pairs=_table(view, Column.PAIR_DATA),
-        cell_starts=view[Column.CELL_STARTS],
-        cell_pairs=view[Column.CELL_PAIRS],
-        cell_masks=view[Column.CELL_MASKS],
-        cell_rows=range(cells + 1) if one_row_each else view[Column.CELL_ROWS],
-        operations=view[Column.OPERATIONS],
-        permissions=view[Column.PERMISSIONS],
-        ids=IdIndex.of(view[Column.IDS], view[Column.ID_ORDER], view[Column.ID_STARTS]),
+        pairs=_table(view, layout.Column.PAIR_DATA),
+        cell_starts=view[layout.Column.CELL_STARTS],
+        cell_pairs=view[layout.Column.CELL_PAIRS],
+        cell_masks=view[layout.Column.CELL_MASKS],
+        cell_rows=range(cells + 1) if one_row_each else view[layout.Column.CELL_ROWS],
+        operations=view[layout.Column.OPERATIONS],
+        permissions=view[layout.Column.PERMISSIONS],
+        ids=layout.IdIndex.of(view[layout.Column.IDS], view[layout.Column.ID_ORDER], view[layout.Column.ID_STARTS]),
         has_ids=bool(flags & _HAS_IDS),
-        raw_codes={row: (kind, pattern) for row, kind, pattern in _rows_of(view[Column.RAW_CODES], rows)},
-        tags=_tags(view[Column.TAGS]),
-        prefixes=Prefixes(
+        raw_codes={row: (kind, pattern) for row, kind, pattern in _rows_of(view[layout.Column.RAW_CODES], rows)},
+        tags=_tags(view[layout.Column.TAGS]),
+        prefixes=layout.Prefixes(
             keys,
-            view[Column.PREFIX_RESOURCES],
-            view[Column.PREFIX_PARENTS],
-            view[Column.PREFIX_JUMPS],
-            view[Column.TYPE_NODES],
+            view[layout.Column.PREFIX_RESOURCES],
+            view[layout.Column.PREFIX_PARENTS],
+            view[layout.Column.PREFIX_JUMPS],
+            view[layout.Column.TYPE_NODES],
         ),
-        wildcard_resources=tuple(view[Column.WILDCARDS]),
-        colonless_resources=frozenset(view[Column.COLONLESS]),
+        wildcard_resources=tuple(view[layout.Column.WILDCARDS]),
+        colonless_resources=frozenset(view[layout.Column.COLONLESS]),
         unbindable=unbindable,
         irregular=irregular,
-        units={(kind, unit): count for kind, unit, count in _rows_of(view[Column.UNITS], None)},
-        range_pairs=view[Column.RANGE_PAIRS],
-        core=core_of(flat),
+        units={(kind, unit): count for kind, unit, count in _rows_of(view[layout.Column.UNITS], None)},
+        range_pairs=view[layout.Column.RANGE_PAIRS],
+        core=layout.core_of(flat),
     )
 
 
-def _check_sizes(view: Mapping[Column, memoryview], counts: tuple[int, ...], *, one_row_each: bool) -> None:
+def _check_sizes(view: Mapping[layout.Column, memoryview], counts: tuple[int, ...], *, one_row_each: bool) -> None:
     """Check that every column has as many items as the others require, and that the last offsets point to the ends."""
     rows, resources, pairs, cells, nodes = counts
     expected = {
-        Column.RESOURCE_OFFSETS: resources + 1,
-        Column.PAIR_OFFSETS: pairs + 1,
-        Column.CELL_STARTS: resources + 1,
-        Column.CELL_PAIRS: cells,
-        Column.CELL_MASKS: cells,
-        Column.CELL_ROWS: 0 if one_row_each else cells + 1,
-        Column.OPERATIONS: rows,
-        Column.PERMISSIONS: rows,
-        Column.IDS: 16 * rows,
-        Column.ID_ORDER: rows,
-        Column.PREFIX_RESOURCES: nodes,
-        Column.PREFIX_PARENTS: nodes,
-        Column.PREFIX_JUMPS: nodes,
-        Column.TYPE_NODES: TYPES + 1,
-        Column.WILDCARDS: TYPES,
+        layout.Column.RESOURCE_OFFSETS: resources + 1,
+        layout.Column.PAIR_OFFSETS: pairs + 1,
+        layout.Column.CELL_STARTS: resources + 1,
+        layout.Column.CELL_PAIRS: cells,
+        layout.Column.CELL_MASKS: cells,
+        layout.Column.CELL_ROWS: 0 if one_row_each else cells + 1,
+        layout.Column.OPERATIONS: rows,
+        layout.Column.PERMISSIONS: rows,
+        layout.Column.IDS: 16 * rows,
+        layout.Column.ID_ORDER: rows,
+        layout.Column.PREFIX_RESOURCES: nodes,
+        layout.Column.PREFIX_PARENTS: nodes,
+        layout.Column.PREFIX_JUMPS: nodes,
+        layout.Column.TYPE_NODES: layout.TYPES + 1,
+        layout.Column.WILDCARDS: layout.TYPES,
     }
     wrong = [column for column, size in expected.items() if len(view[column]) != size]
-    powers = (Column.RESOURCE_BUCKETS, Column.PAIR_BUCKETS, Column.ID_STARTS)
+    powers = (layout.Column.RESOURCE_BUCKETS, layout.Column.PAIR_BUCKETS, layout.Column.ID_STARTS)
     wrong += [column for column in powers if (len(view[column]) - 1).bit_count() != 1]
-    words = len(view[Column.PREFIX_FILTER])
+    words = len(view[layout.Column.PREFIX_FILTER])
     if words.bit_count() != 1:
-        wrong.append(Column.PREFIX_FILTER)
+        wrong.append(layout.Column.PREFIX_FILTER)
     if not wrong:
         ends = {
-            Column.RESOURCE_OFFSETS: len(view[Column.RESOURCE_DATA]),
-            Column.PAIR_OFFSETS: len(view[Column.PAIR_DATA]),
-            Column.RESOURCE_BUCKETS: resources,
-            Column.PAIR_BUCKETS: pairs,
-            Column.CELL_STARTS: cells,
-            Column.ID_STARTS: rows,
-            Column.TYPE_NODES: nodes,
+            layout.Column.RESOURCE_OFFSETS: len(view[layout.Column.RESOURCE_DATA]),
+            layout.Column.PAIR_OFFSETS: len(view[layout.Column.PAIR_DATA]),
+            layout.Column.RESOURCE_BUCKETS: resources,
+            layout.Column.PAIR_BUCKETS: pairs,
+            layout.Column.CELL_STARTS: cells,
+            layout.Column.ID_STARTS: rows,
+            layout.Column.TYPE_NODES: nodes,
         }
         wrong = [column for column, end in ends.items() if view[column][-1] != end]
     if wrong or (one_row_each and cells != rows):
@@ -731,17 +694,17 @@ def _check_sizes(view: Mapping[Column, memoryview], counts: tuple[int, ...], *, 
         raise DecodeError(f"columns of the flat base do not fit together: {names}")
 
 
-def _table(view: Mapping[Column, memoryview], data: Column) -> KeyTable:
+def _table(view: Mapping[layout.Column, memoryview], data: layout.Column) -> layout.KeyTable:
     """Return the table whose data is this column; its offsets and buckets are the next two."""
-    return KeyTable.of(view[data], view[Column(data + 1)], view[Column(data + 2)])
+    return layout.KeyTable.of(view[data], view[layout.Column(data + 1)], view[layout.Column(data + 2)])
 
 
-def _offsets(strings: ByteStrings) -> "np.ndarray[Any, Any]":
-    wide = len(strings.data) >= WIDE_BYTES
+def _offsets(strings: layout.ByteStrings) -> "np.ndarray[Any, Any]":
+    wide = len(strings.data) >= layout.WIDE_BYTES
     return strings.offsets if wide else strings.offsets.astype(np.uint32)
 
 
-def _triples(rows: Any) -> Int32s:
+def _triples(rows: Any) -> layout.Int32s:
     return np.array([item for row in rows for item in row], np.int32)
 
 
@@ -776,18 +739,18 @@ def _tags(column: memoryview) -> dict[int, TaggedFields]:
 
 T = TypeVar("T")
 
-_MASKS = mask_table().ravel()
+_MASKS = layout.mask_table().ravel()
 
 
 @frozen(eq=False, kw_only=True)
 class Rows:
     """ACLs in log order with dictionary-encoded keys: the input of `build`."""
 
-    resources: ByteStrings
+    resources: layout.ByteStrings
     """Distinct resource keys (aclog.authorizer.index.layout); `resource_of` and `pair_of` are indices into the keys."""
-    resource_of: Int32s
-    pairs: ByteStrings
-    pair_of: Int32s
+    resource_of: layout.Int32s
+    pairs: layout.ByteStrings
+    pair_of: layout.Int32s
     ids: NDArray[np.uint8]
     has_ids: bool = True
     operations: NDArray[np.uint8]
@@ -800,14 +763,14 @@ def rows_of_acls(acls: Iterable[StandardAclWithId]) -> Rows:
     """Return the rows of ACLs given as objects."""
     rules = list(acls)
     resources = [
-        bytes((r.acl.resource_type & 0xFF,)) + compact(r.acl.resource_name) + bytes((r.acl.pattern_type & 0xFF,))
+        bytes((r.acl.resource_type & 0xFF,)) + layout.compact(r.acl.resource_name) + bytes((r.acl.pattern_type & 0xFF,))
         for r in rules
     ]
-    pairs = [compact(r.acl.principal) + compact(r.acl.host) for r in rules]
+    pairs = [layout.compact(r.acl.principal) + layout.compact(r.acl.host) for r in rules]
     ids = b"".join(r.id.bytes if r.id is not None else bytes(16) for r in rules)
     return _encoded(
-        _whole(ByteStrings.of(resources)),
-        _whole(ByteStrings.of(pairs)),
+        _whole(layout.ByteStrings.of(resources)),
+        _whole(layout.ByteStrings.of(pairs)),
         ids=np.frombuffer(ids, np.uint8).reshape(-1, 16),
         has_ids=all(r.id is not None for r in rules),
         operations=np.array([r.acl.operation & 0xFF for r in rules], np.uint8),
@@ -828,7 +791,7 @@ def rows_of_columns(columns: AclColumns, *, has_ids: bool = True) -> Rows:
     )
 
 
-def _whole(strings: ByteStrings) -> tuple[Buffer, Int64s, Int64s]:
+def _whole(strings: layout.ByteStrings) -> tuple[Buffer, Int64s, Int64s]:
     return strings.data.tobytes(), strings.starts, strings.ends
 
 
@@ -841,8 +804,8 @@ def _encoded(
     operations: NDArray[np.uint8],
     permissions: NDArray[np.uint8],
 ) -> Rows:
-    resources, resource_of, raw_codes = _canonical(*numbered(*resource_keys))
-    pairs, pair_of = numbered(*pair_keys)
+    resources, resource_of, raw_codes = _canonical(*layout.numbered(*resource_keys))
+    pairs, pair_of = layout.numbered(*pair_keys)
     return Rows(
         resources=resources,
         resource_of=resource_of,
@@ -857,13 +820,15 @@ def _encoded(
     )
 
 
-def _canonical(keys: ByteStrings, numbers: Int32s) -> tuple[ByteStrings, Int32s, dict[int, tuple[int, int]]]:
+def _canonical(
+    keys: layout.ByteStrings, numbers: layout.Int32s
+) -> tuple[layout.ByteStrings, layout.Int32s, dict[int, tuple[int, int]]]:
     """Return the keys as authorize() reads them, and the original codes of each row whose key had to change.
 
     Kafka reads a resource type that it does not know as UNKNOWN, and every pattern type but LITERAL acts as PREFIXED.
     """
     kinds, patterns = keys.data[keys.starts], keys.data[keys.ends - 1]
-    plain = (kinds < TYPES) & ((patterns == PatternType.LITERAL) | (patterns == PatternType.PREFIXED))
+    plain = (kinds < layout.TYPES) & ((patterns == PatternType.LITERAL) | (patterns == PatternType.PREFIXED))
     if plain.all():
         return keys, numbers, {}
     # Slow, by design: only handwritten records have such codes. Different keys may become equal here, so the changed
@@ -872,16 +837,16 @@ def _canonical(keys: ByteStrings, numbers: Int32s) -> tuple[ByteStrings, Int32s,
     texts = keys.values()
     for number in np.flatnonzero(~plain).tolist():
         key = texts[number]
-        kind, pattern = signed(key[0]), signed(key[-1])
+        kind, pattern = layout.signed(key[0]), layout.signed(key[-1])
         literal = PatternType.LITERAL if pattern == PatternType.LITERAL else PatternType.PREFIXED
-        texts[number] = bytes((known_type(kind),)) + key[1:-1] + bytes((literal,))
+        texts[number] = bytes((layout.known_type(kind),)) + key[1:-1] + bytes((literal,))
         for row in np.flatnonzero(numbers == number).tolist():
             raw_codes[row] = kind, pattern
-    distinct, again = numbered(*_whole(ByteStrings.of(texts)))
+    distinct, again = layout.numbered(*_whole(layout.ByteStrings.of(texts)))
     return distinct, again[numbers], raw_codes
 
 
-def build(rows: Rows, pause: Pause = no_pause, allocate: Allocate = bytearray) -> Base:
+def build(rows: Rows, pause: layout.Pause = layout.no_pause, allocate: layout.Allocate = bytearray) -> Base:
     """Return a base of these ACLs, in a buffer that `allocate` returns.
 
     Raises:
@@ -895,7 +860,7 @@ def build(rows: Rows, pause: Pause = no_pause, allocate: Allocate = bytearray) -
     ids = rows.ids.take(order, axis=0)
     id_rows, id_starts, repeated = id_order(ids)
     _check_unique(rows, order, resource_of=resource_of, pair_of=pair_of, codes=codes, repeated=repeated)
-    first = changes(resource_of, pair_of)
+    first = layout.changes(resource_of, pair_of)
     cell_resources, cell_pairs = resource_of[first], pair_of[first]
     masks = np.bitwise_or.reduceat(_MASKS[codes], first) if len(first) else np.zeros(0, np.uint32)
     pause()
@@ -909,7 +874,7 @@ def build(rows: Rows, pause: Pause = no_pause, allocate: Allocate = bytearray) -
         resource_buckets=resource_buckets,
         pairs=rows.pairs,
         pair_buckets=pair_buckets,
-        cell_starts=starts_of(cell_resources, len(rows.resources)),
+        cell_starts=layout.starts_of(cell_resources, len(rows.resources)),
         cell_pairs=cell_pairs,
         cell_masks=masks,
         # With one row in every cell, a row and its cell have the same number and the column is left out.
@@ -932,11 +897,11 @@ def build(rows: Rows, pause: Pause = no_pause, allocate: Allocate = bytearray) -
     return pack_base(columns, allocate)
 
 
-def _in_bucket_order(rows: Rows, pause: Pause) -> tuple[Rows, UInt32s, Int32s, Int32s]:
+def _in_bucket_order(rows: Rows, pause: layout.Pause) -> tuple[Rows, layout.UInt32s, layout.Int32s, layout.Int32s]:
     """Return the rows with their keys numbered as in a KeyTable, the resources' hashes, and the buckets of both."""
-    hashed = resource_hashes(rows.resources, pause)
-    resources, resource_buckets = bucket_order(rows.resources, hashed)
-    pairs, pair_buckets = bucket_order(rows.pairs, pair_hashes(rows.pairs, pause))
+    hashed = layout.resource_hashes(rows.resources, pause)
+    resources, resource_buckets = layout.bucket_order(rows.resources, hashed)
+    pairs, pair_buckets = layout.bucket_order(rows.pairs, layout.pair_hashes(rows.pairs, pause))
     renumbered = evolve(
         rows,
         resources=rows.resources.take(resources, pause),
@@ -947,7 +912,7 @@ def _in_bucket_order(rows: Rows, pause: Pause) -> tuple[Rows, UInt32s, Int32s, I
     return renumbered, hashed[resources], resource_buckets, pair_buckets
 
 
-def _places(order: Int64s) -> Int32s:
+def _places(order: Int64s) -> layout.Int32s:
     """Return by old number the new one."""
     places = np.empty(len(order), np.int32)
     places[order] = np.arange(len(order), dtype=np.int32)
@@ -955,7 +920,13 @@ def _places(order: Int64s) -> Int32s:
 
 
 def _check_unique(
-    rows: Rows, order: Int64s, *, resource_of: Int32s, pair_of: Int32s, codes: NDArray[np.uint16], repeated: bool
+    rows: Rows,
+    order: Int64s,
+    *,
+    resource_of: layout.Int32s,
+    pair_of: layout.Int32s,
+    codes: NDArray[np.uint16],
+    repeated: bool,
 ) -> None:
     refused = dict(_repeated_content(rows, order, resource_of=resource_of, pair_of=pair_of, codes=codes))
     if repeated and rows.has_ids:
@@ -966,7 +937,7 @@ def _check_unique(
         raise ReplayError(refused[row], position=row)
 
 
-def _sorted(rows: Rows) -> tuple[NDArray[np.int64], Int32s, Int32s, NDArray[np.uint16]]:
+def _sorted(rows: Rows) -> tuple[NDArray[np.int64], layout.Int32s, layout.Int32s, NDArray[np.uint16]]:
     """Return the order of rows by (resource, pair, permission << 8 | operation), and these columns in that order."""
     codes: NDArray[np.uint16] = (rows.permissions.astype(np.uint16) << np.uint16(8)) | rows.operations
     # One sort of a combined uint64 is several times as fast as lexsort; it needs resource and pair to fit into 48 bits.
@@ -998,7 +969,7 @@ def _moved(sparse: Mapping[int, T], order: NDArray[np.int64]) -> dict[int, T]:
 
 
 def _repeated_content(
-    rows: Rows, order: Int64s, *, resource_of: Int32s, pair_of: Int32s, codes: NDArray[np.uint16]
+    rows: Rows, order: Int64s, *, resource_of: layout.Int32s, pair_of: layout.Int32s, codes: NDArray[np.uint16]
 ) -> Iterator[tuple[int, str]]:
     """Yield the rows whose ACL equals that of an earlier row, each with an error text."""
     same = resource_of[1:] == resource_of[:-1]

@@ -17,7 +17,8 @@ import numpy as np
 from attrs import Factory, define, frozen
 from numpy.typing import NDArray
 
-from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, AddressNumber, PatternType, cidr_range
+from aclog.authorizer.acl import AddressNumber, cidr_range
+from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType
 from aclog.metalog.columns import Bools, Bytes, Int64s, unsigned_varints
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.native import native

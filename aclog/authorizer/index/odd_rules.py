@@ -7,15 +7,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from aclog.authorizer.acl import (
-    CLUSTER_NAME,
-    WILDCARD,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    rule_of,
-)
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId, rule_of
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, PatternType, ResourceType
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.base import Base, row_keys
 from aclog.authorizer.index.layout import ByteStrings, Int32s, known_type, numbered

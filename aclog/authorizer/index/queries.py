@@ -12,40 +12,11 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from aclog.authorizer.acl import (
-    WILDCARD,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    in_cidr,
-    rule_of,
-)
-from aclog.authorizer.index import subjects
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, StandardAclWithId, in_cidr, rule_of
+from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.index import layout, subjects
 from aclog.authorizer.index.acl_index import AclIndex, Resource, key_of
 from aclog.authorizer.index.base import Base, RowColumns, Subject, pairs_of, row_columns, row_keys
-from aclog.authorizer.index.layout import (
-    ALLOWED,
-    DENIED,
-    OPERATIONS,
-    TYPES,
-    ByteStrings,
-    Int32s,
-    KeyTable,
-    known_operation,
-    known_pattern,
-    known_permission,
-    known_type,
-    pair_key,
-    resource_key,
-    resource_name,
-    rule_mask,
-    split_pair,
-)
 from aclog.authorizer.index.scan_order import first_visits, last_visits, name_ranks, scan_key
 from aclog.authorizer.index.subjects import SubjectRules
 from aclog.authorizer.interface import InvalidRequestError
@@ -86,7 +57,9 @@ def candidates(index: AclIndex, resource_type: int, name: str, *, documented: bo
 
 def matches(rule: StandardAclWithId, operation: int) -> bool:
     """Return whether an ACL that matches the subject allows or denies the operation."""
-    return bool(rule_mask(rule.acl.operation, rule.acl.permission_type) >> operation & (ALLOWED | DENIED))
+    return bool(
+        layout.rule_mask(rule.acl.operation, rule.acl.permission_type) >> operation & (layout.ALLOWED | layout.DENIED)
+    )
 
 
 def determining(
@@ -96,13 +69,13 @@ def determining(
     # The mask shows whether to look for a DENY or an ALLOW, so only resources with such an ACL are read, and of
     # these only the level that Kafka visits first or last.
     mask = index.mask(subject, resource_type, name, documented)
-    if mask & DENIED << operation:
-        denying = SubjectRules(index, subject, DENIED << operation)
+    if mask & layout.DENIED << operation:
+        denying = SubjectRules(index, subject, layout.DENIED << operation)
         levels = denying.levels(resource_type, name, documented=documented)
         level = levels.only or next(filter(None, first_visits(index, levels, resource_type, name)))
         return _extreme(min, denying.rules(level))
-    if mask & ALLOWED << operation:
-        allowing = SubjectRules(index, subject, ALLOWED << operation)
+    if mask & layout.ALLOWED << operation:
+        allowing = SubjectRules(index, subject, layout.ALLOWED << operation)
         levels = allowing.levels(resource_type, name, documented=documented)
         if levels.only:
             return _extreme(max, allowing.rules(levels.only))
@@ -132,21 +105,21 @@ def filter_matches(acl_filter: AclBindingFilter, acl: StandardAcl) -> bool:
         return False
     if acl_filter.host is not None and acl_filter.host != acl.host:
         return False
-    kind = known_type(acl_filter.resource_type)
-    if kind not in (ResourceType.ANY, known_type(acl.resource_type)):
+    kind = layout.known_type(acl_filter.resource_type)
+    if kind not in (ResourceType.ANY, layout.known_type(acl.resource_type)):
         return False
-    operation = known_operation(acl_filter.operation)
-    if operation not in (AclOperation.ANY, known_operation(acl.operation)):
+    operation = layout.known_operation(acl_filter.operation)
+    if operation not in (AclOperation.ANY, layout.known_operation(acl.operation)):
         return False
-    permission = known_permission(acl_filter.permission_type)
-    if permission not in (AclPermissionType.ANY, known_permission(acl.permission_type)):
+    permission = layout.known_permission(acl_filter.permission_type)
+    if permission not in (AclPermissionType.ANY, layout.known_permission(acl.permission_type)):
         return False
     return _pattern_matches(acl_filter, acl)
 
 
 def _pattern_matches(acl_filter: AclBindingFilter, acl: StandardAcl) -> bool:
-    pattern, name = known_pattern(acl_filter.pattern_type), acl_filter.resource_name
-    if pattern not in (PatternType.ANY, PatternType.MATCH, known_pattern(acl.pattern_type)):
+    pattern, name = layout.known_pattern(acl_filter.pattern_type), acl_filter.resource_name
+    if pattern not in (PatternType.ANY, PatternType.MATCH, layout.known_pattern(acl.pattern_type)):
         return False
     if name is None:
         return True
@@ -183,14 +156,14 @@ def _any_entry(acl_filter: AclBindingFilter) -> bool:
 
 
 def _of_name(index: AclIndex, acl_filter: AclBindingFilter, name: str) -> Iterator[StandardAclWithId]:
-    kind = known_type(acl_filter.resource_type)
-    for code in range(TYPES) if kind == ResourceType.ANY else (kind,):
+    kind = layout.known_type(acl_filter.resource_type)
+    for code in range(layout.TYPES) if kind == ResourceType.ANY else (kind,):
         for resource in _resources(index, acl_filter, code, name):
             yield from _of_resource(index, acl_filter, resource)
 
 
 def _resources(index: AclIndex, acl_filter: AclBindingFilter, kind: int, name: str) -> Iterator[Resource]:
-    pattern = known_pattern(acl_filter.pattern_type)
+    pattern = layout.known_pattern(acl_filter.pattern_type)
     if pattern == PatternType.MATCH:
         # Unlike in authorize(), `*` also covers names that begin with `*`.
         yield from index.prefixes(kind, name)
@@ -214,7 +187,7 @@ def _of_resource(index: AclIndex, acl_filter: AclBindingFilter, resource: Resour
         yield from rules_of(index, resource)
 
 
-def _rows_of_principal(index: AclIndex, acl_filter: AclBindingFilter) -> Int32s:
+def _rows_of_principal(index: AclIndex, acl_filter: AclBindingFilter) -> layout.Int32s:
     base, principal = index.base, acl_filter.principal or ""
     if acl_filter.host is not None:
         return row_columns(base).of_pair(base.pair(principal, acl_filter.host))
@@ -222,7 +195,7 @@ def _rows_of_principal(index: AclIndex, acl_filter: AclBindingFilter) -> Int32s:
     return np.concatenate([columns.of_pair(pair) for pair in (*pairs_of(base, principal), -1)])
 
 
-def _of_rows(index: AclIndex, acl_filter: AclBindingFilter, rows: Int32s) -> Iterator[StandardAclWithId]:
+def _of_rows(index: AclIndex, acl_filter: AclBindingFilter, rows: layout.Int32s) -> Iterator[StandardAclWithId]:
     """Yield the ACLs of these rows that may match, and all that were added since."""
     base, removed = index.base, index.overlay.removed
     columns = row_columns(base)
@@ -235,16 +208,16 @@ def _of_rows(index: AclIndex, acl_filter: AclBindingFilter, rows: Int32s) -> Ite
     yield from map(rule_of, index.overlay.added.values())
 
 
-def _entry_matches(columns: RowColumns, acl_filter: AclBindingFilter, rows: Int32s) -> Bools:
+def _entry_matches(columns: RowColumns, acl_filter: AclBindingFilter, rows: layout.Int32s) -> Bools:
     """Return which rows match the filter's type, operation and permission; unknown codes count as UNKNOWN (0)."""
     fits = np.ones(len(rows), np.bool_)
-    kind, operation = known_type(acl_filter.resource_type), known_operation(acl_filter.operation)
-    permission = known_permission(acl_filter.permission_type)
+    kind, operation = layout.known_type(acl_filter.resource_type), layout.known_operation(acl_filter.operation)
+    permission = layout.known_permission(acl_filter.permission_type)
     if kind != ResourceType.ANY:
         fits &= columns.types[rows] == kind
     if operation != AclOperation.ANY:
         codes = columns.operations[rows]
-        fits &= (codes == operation) | (operation == 0) & (codes >= OPERATIONS)
+        fits &= (codes == operation) | (operation == 0) & (codes >= layout.OPERATIONS)
     if permission != AclPermissionType.ANY:
         codes = columns.permissions[rows]
         fits &= (codes == permission) | (permission == 0) & (codes > AclPermissionType.ALLOW)
@@ -306,12 +279,12 @@ def principals(index: AclIndex) -> set[str]:
     base, overlay = index.base, index.overlay
     columns = row_columns(base)
     used = np.flatnonzero(np.diff(columns.pair_starts)).tolist()
-    names = {split_pair(base.pairs.key(pair))[0] for pair in used}
+    names = {layout.split_pair(base.pairs.key(pair))[0] for pair in used}
     names.update(record.principal for record in overlay.added.values())
     if overlay.removed:
         # Only principals of removed rows can have lost their last ACL.
         pairs = np.unique(columns.pair_of[np.fromiter(overlay.removed, np.int64)]).tolist()
-        for principal in {split_pair(base.pairs.key(pair))[0] for pair in pairs}:
+        for principal in {layout.split_pair(base.pairs.key(pair))[0] for pair in pairs}:
             if next(matching(index, AclBindingFilter(principal=principal)), None) is None:
                 names.discard(principal)
     return names
@@ -361,14 +334,14 @@ def added(
             and record.operation in (operation, AclOperation.ALL)
             and record.permission_type == permission
             and record.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
-            and known_type(record.resource_type) == resource_type
+            and layout.known_type(record.resource_type) == resource_type
         ):
             yield record
 
 
 def _matched_resources(
     index: AclIndex, subject: Subject, operation: int, resource_type: int, permission: int
-) -> Int32s:
+) -> layout.Int32s:
     """Return the resources of the base with such an ACL, possibly repeated."""
     columns = row_columns(index.base)
     entries = product(subject.pairs, {operation, int(AclOperation.ALL)})
@@ -377,11 +350,11 @@ def _matched_resources(
     )
     # Rows with raw codes are left out with the removed ones: Kafka compares pattern types exactly here.
     excluded = np.array([*index.overlay.removed, *index.base.raw_codes], np.int32)
-    resources: Int32s = columns.resource_of[rows[~np.isin(rows, excluded)]]
+    resources: layout.Int32s = columns.resource_of[rows[~np.isin(rows, excluded)]]
     return resources
 
 
-def _are_prefixes(base: Base, resources: Int32s) -> Bools:
+def _are_prefixes(base: Base, resources: layout.Int32s) -> Bools:
     ends = np.asarray(base.resources.offsets)[resources + 1]
     return np.asarray(np.frombuffer(base.resources.data, np.uint8)[ends - 1] == PatternType.PREFIXED)
 
@@ -418,7 +391,7 @@ def _some_beyond(base: Base, resources: Int64s, prefixes: dict[str, int]) -> boo
 
 
 def _name(base: Base, resource: int) -> str:
-    return resource_name(base.resources.key(resource))
+    return layout.resource_name(base.resources.key(resource))
 
 
 # The second step of authorizeByResourceType: is the operation allowed on at least one resource of a type?
@@ -503,7 +476,7 @@ class _DenyRules:
             mask = index.prefix_mask(subject, kind, name)
             if literal:
                 mask |= index.literal_mask(subject, kind, name)
-            return bool(mask >> self.operation & DENIED)
+            return bool(mask >> self.operation & layout.DENIED)
         resources = [resource for resource in index.prefixes(kind, name) if resource.name]
         if literal:
             resources.append(index.literal(kind, name))
@@ -525,11 +498,11 @@ def _allowed(
             block = rows[start : start + size]
             # Blocks grow from small to large: the first resource usually decides, the last one may be far away.
             if skip_denied:
-                block = block[columns.masks[block] >> np.uint32(operation) & np.uint32(DENIED) == 0]
+                block = block[columns.masks[block] >> np.uint32(operation) & np.uint32(layout.DENIED) == 0]
             for row in block.tolist():
                 if row not in removed and row not in base.raw_codes:
                     key = base.resources.key(columns.resource_of[row])
-                    yield resource_name(key), key[-1] == PatternType.LITERAL
+                    yield layout.resource_name(key), key[-1] == PatternType.LITERAL
             start, size = start + size, size * 8
 
 
@@ -579,11 +552,11 @@ def records_digest(records: Iterable[AccessControlEntryRecord]) -> int:
     resources, pairs = [], []
     for record in rules:
         kind, name, literal = key_of(record)
-        resources.append(resource_key(kind, name, literal=literal))
-        pairs.append(pair_key(record.principal, record.host))
+        resources.append(layout.resource_key(kind, name, literal=literal))
+        pairs.append(layout.pair_key(record.principal, record.host))
     hashes = _rows(
-        _of_strings(ByteStrings.of(resources)),
-        _of_strings(ByteStrings.of(pairs)),
+        _of_strings(layout.ByteStrings.of(resources)),
+        _of_strings(layout.ByteStrings.of(pairs)),
         ids=np.frombuffer(b"".join(record.id.int.to_bytes(16) for record in rules), np.uint8),
         operations=np.array([record.operation & 0xFF for record in rules], np.uint8),
         permissions=np.array([record.permission_type & 0xFF for record in rules], np.uint8),
@@ -615,11 +588,13 @@ def _mixed(hashes: Hashes) -> Hashes:
     return hashes
 
 
-def _of_table(table: KeyTable) -> Hashes:
-    return _of_strings(ByteStrings(np.asarray(table.offsets).astype(np.int64), np.frombuffer(table.data, np.uint8)))
+def _of_table(table: layout.KeyTable) -> Hashes:
+    return _of_strings(
+        layout.ByteStrings(np.asarray(table.offsets).astype(np.int64), np.frombuffer(table.data, np.uint8))
+    )
 
 
-def _of_strings(strings: ByteStrings) -> Hashes:
+def _of_strings(strings: layout.ByteStrings) -> Hashes:
     """Return the hash of each string, eight bytes at a time."""
     padded = np.concatenate((strings.data, np.zeros(_WORD, np.uint8)))
     # Every position is the start of a word: an unaligned view of the same bytes.

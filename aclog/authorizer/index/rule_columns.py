@@ -11,27 +11,11 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from aclog.authorizer.acl import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAclWithId,
-    rule_of,
-)
+from aclog.authorizer.acl import AclBindingFilter, StandardAclWithId, rule_of
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.index import layout
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.base import Base, row_keys
-from aclog.authorizer.index.layout import (
-    ByteStrings,
-    Int32s,
-    KeyTable,
-    known_operation,
-    known_pattern,
-    known_permission,
-    known_type,
-    signed,
-)
 from aclog.authorizer.index.queries import filter_matches
 from aclog.metalog.columns import Bools, Bytes, Int64s, unsigned_varints
 
@@ -43,8 +27,8 @@ _ID_BYTES, _ID_TEXT = 16, 22
 class TextColumn:
     """A text by row: some texts in UTF-8, which may repeat, and the number of each row's."""
 
-    texts: ByteStrings
-    numbers: Int32s
+    texts: layout.ByteStrings
+    numbers: layout.Int32s
 
 
 @frozen(eq=False, kw_only=True)
@@ -81,13 +65,13 @@ def rule_columns(index: AclIndex, acl_filter: AclBindingFilter) -> RuleColumns |
     principals, hosts = pair_texts(base)
     return RuleColumns(
         fields=(
-            _named(ResourceType, known_type, types),
+            _named(ResourceType, layout.known_type, types),
             TextColumn(_names(keys, starts, ends), resource_of[rows]),
-            _named(PatternType, known_pattern, patterns),
+            _named(PatternType, layout.known_pattern, patterns),
             TextColumn(principals, pairs),
             TextColumn(hosts, pairs),
-            _named(AclOperation, known_operation, operations),
-            _named(AclPermissionType, known_permission, permissions),
+            _named(AclOperation, layout.known_operation, operations),
+            _named(AclPermissionType, layout.known_permission, permissions),
         ),
         ids=_id_texts(_ids(base)[rows]) if base.has_ids else None,
         added=[rule for rule in map(rule_of, index.overlay.added.values()) if filter_matches(acl_filter, rule.acl)],
@@ -99,7 +83,7 @@ def _matched(index: AclIndex, acl_filter: AclBindingFilter, codes: Sequence[Byte
     conditions: list[Bools] = []
     for column, read_code, filtered, every in zip(
         codes,
-        (known_type, known_pattern, known_operation, known_permission),
+        (layout.known_type, layout.known_pattern, layout.known_operation, layout.known_permission),
         (acl_filter.resource_type, acl_filter.pattern_type, acl_filter.operation, acl_filter.permission_type),
         (
             (ResourceType.ANY,),
@@ -111,7 +95,7 @@ def _matched(index: AclIndex, acl_filter: AclBindingFilter, codes: Sequence[Byte
     ):
         code = read_code(filtered)
         if code not in every:
-            fits = np.array([read_code(signed(each)) == code for each in range(_CODES)], np.bool_)
+            fits = np.array([read_code(layout.signed(each)) == code for each in range(_CODES)], np.bool_)
             conditions.append(fits[column])
     if index.overlay.removed:
         remaining = np.ones(len(index.base), np.bool_)
@@ -128,29 +112,29 @@ def _named(
     """Return the names of codes; UNKNOWN for those that Kafka 4.3.1 does not define."""
     names = [each.name.encode() for each in kind]
     number = {int(each): at for at, each in enumerate(kind)}
-    table = np.array([number[read_code(signed(each))] for each in range(_CODES)], np.int32)
-    return TextColumn(ByteStrings.of(names), table[codes])
+    table = np.array([number[read_code(layout.signed(each))] for each in range(_CODES)], np.int32)
+    return TextColumn(layout.ByteStrings.of(names), table[codes])
 
 
-def key_bytes(table: KeyTable) -> tuple[Bytes, Int64s, Int64s]:
+def key_bytes(table: layout.KeyTable) -> tuple[Bytes, Int64s, Int64s]:
     """Return the bytes of all keys, and where each begins and ends."""
     offsets = np.asarray(table.offsets).astype(np.int64)
     return np.frombuffer(table.data, np.uint8), offsets[:-1], offsets[1:]
 
 
-def _names(keys: Bytes, starts: Int64s, ends: Int64s) -> ByteStrings:
+def _names(keys: Bytes, starts: Int64s, ends: Int64s) -> layout.ByteStrings:
     """Return the names in resource keys: type, length, name, pattern."""
     _, names, _ = unsigned_varints(keys, starts + 1)
-    return ByteStrings.cut(keys, names, ends - 1)
+    return layout.ByteStrings.cut(keys, names, ends - 1)
 
 
-def pair_texts(base: Base) -> tuple[ByteStrings, ByteStrings]:
+def pair_texts(base: Base) -> tuple[layout.ByteStrings, layout.ByteStrings]:
     """Return the principals and the hosts in pair keys, each after its length plus one."""
     keys, starts, ends = key_bytes(base.pairs)
     sizes, principals, _ = unsigned_varints(keys, starts)
     middle = principals + sizes - 1
     _, hosts, _ = unsigned_varints(keys, middle)
-    return ByteStrings.cut(keys, principals, middle), ByteStrings.cut(keys, hosts, ends)
+    return layout.ByteStrings.cut(keys, principals, middle), layout.ByteStrings.cut(keys, hosts, ends)
 
 
 def _ids(base: Base) -> NDArray[np.uint8]:

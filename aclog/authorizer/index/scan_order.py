@@ -10,26 +10,11 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from aclog.authorizer.acl import WILDCARD, PatternType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.codes import WILDCARD, PatternType
+from aclog.authorizer.index import layout
 from aclog.authorizer.index.acl_index import AclIndex, Levels, Resource
 from aclog.authorizer.index.base import Base, row_keys
-from aclog.authorizer.index.layout import (
-    OPERATIONS,
-    ByteStrings,
-    Int32s,
-    KeyTable,
-    UnitCounts,
-    compact,
-    first_unit,
-    known_operation,
-    known_pattern,
-    known_permission,
-    numbered,
-    prefix_range,
-    resource_name,
-    sorted_rows,
-    utf16,
-)
 from aclog.metalog.columns import Bytes, Int64s, unsigned_varints
 
 # Open-addressing hash tables in numpy, for looking up millions of pairs of numbers at a time.
@@ -66,7 +51,7 @@ class PairedTable:
             remaining, slots = remaining[~won], (slots[~won] + 1) & ((1 << bits) - 1)
         return cls(keys, table, shift)
 
-    def get(self, first: Int32s | Int64s, second: Int32s | Int64s) -> NDArray[np.uint32]:
+    def get(self, first: layout.Int32s | Int64s, second: layout.Int32s | Int64s) -> NDArray[np.uint32]:
         """Return the value of each pair; 0 if it is absent or one of its numbers is negative."""
         result = np.zeros(len(first), np.uint32)
         rows = np.flatnonzero((first >= 0) & (second >= 0))
@@ -82,7 +67,7 @@ class PairedTable:
         return result
 
 
-def _key(first: Int32s | Int64s, second: Int32s | Int64s) -> NDArray[np.uint64]:
+def _key(first: layout.Int32s | Int64s, second: layout.Int32s | Int64s) -> NDArray[np.uint64]:
     """Return both numbers in one, plus 1, since 0 marks a free slot."""
     return (first.astype(np.uint64) << np.uint64(32)) + second.astype(np.uint64) + np.uint64(1)
 
@@ -93,14 +78,14 @@ class Tables:
 
     pairs: PairedTable
     """(principal, host) -> pair + 1."""
-    principals: ByteStrings
-    hosts: ByteStrings
+    principals: layout.ByteStrings
+    hosts: layout.ByteStrings
     """Compact strings; a string's position is its number."""
-    principal_of: Int32s
-    host_of: Int32s
+    principal_of: layout.Int32s
+    host_of: layout.Int32s
     """By pair."""
 
-    def pair(self, principals: Int32s | Int64s, hosts: Int32s | Int64s) -> Int32s:
+    def pair(self, principals: layout.Int32s | Int64s, hosts: layout.Int32s | Int64s) -> layout.Int32s:
         """Return the pair of each principal and host by number; -1 if not found."""
         return self.pairs.get(principals, hosts).astype(np.int32) - 1
 
@@ -118,8 +103,8 @@ def _make(base: Base) -> Tables:
     # A pair key is two compact strings; the varint before the first one is its length + 1.
     length, starts, _ = unsigned_varints(np.frombuffer(keys, np.uint8), offsets[:-1])
     middle = starts + length - 1
-    principals, principal_of = numbered(keys, offsets[:-1], middle)
-    hosts, host_of = numbered(keys, middle, offsets[1:])
+    principals, principal_of = layout.numbered(keys, offsets[:-1], middle)
+    hosts, host_of = layout.numbered(keys, middle, offsets[1:])
     pairs = np.arange(1, len(offsets), dtype=np.uint32)
     return Tables(
         pairs=PairedTable.of(principal_of.astype(np.int64), host_of.astype(np.int64), pairs),
@@ -130,13 +115,13 @@ def _make(base: Base) -> Tables:
     )
 
 
-def numbers_of(texts: Sequence[str], strings: ByteStrings) -> Int32s:
+def numbers_of(texts: Sequence[str], strings: layout.ByteStrings) -> layout.Int32s:
     """Return the number of each text among compact strings; -1 for absent ones."""
-    both = strings.joined(ByteStrings.of([compact(text) for text in texts]))
-    distinct, codes = numbered(both.data.data, both.starts, both.ends)
+    both = strings.joined(layout.ByteStrings.of([layout.compact(text) for text in texts]))
+    distinct, codes = layout.numbered(both.data.data, both.starts, both.ends)
     number_of = np.full(len(distinct), -1, np.int32)
     number_of[codes[: len(strings)]] = np.arange(len(strings), dtype=np.int32)
-    numbers: Int32s = number_of[codes[len(strings) :]]
+    numbers: layout.Int32s = number_of[codes[len(strings) :]]
     return numbers
 
 
@@ -163,11 +148,11 @@ def scan_key(rule: StandardAclWithId) -> ScanKey:
     """Return the sort key of the ACLs on one name (StandardAcl.compareTo after type and name)."""
     acl = rule.acl
     return (
-        known_pattern(acl.pattern_type),
-        known_operation(acl.operation),
-        utf16(acl.principal),
-        utf16(acl.host),
-        known_permission(acl.permission_type),
+        layout.known_pattern(acl.pattern_type),
+        layout.known_operation(acl.operation),
+        layout.utf16(acl.principal),
+        layout.utf16(acl.host),
+        layout.known_permission(acl.permission_type),
     )
 
 
@@ -187,13 +172,13 @@ class Visit(NamedTuple):
 
     def has(self, rule: StandardAclWithId) -> bool:
         """Return whether an ACL of the level is among them."""
-        return known_pattern(rule.acl.pattern_type) in self.patterns
+        return layout.known_pattern(rule.acl.pattern_type) in self.patterns
 
 
 def last_visits(index: AclIndex, levels: Levels, resource_type: int, name: str) -> list[Visit]:
     """Return the levels, some possibly empty or in two parts, in the order of Kafka's last visits to them."""
     named, wildcard = list(map(Visit, levels.named)), Visit(levels.wildcard)
-    if not levels.empty and utf16(name) >= utf16(WILDCARD):
+    if not levels.empty and layout.utf16(name) >= layout.utf16(WILDCARD):
         return [*named, wildcard]
     again, jumps = _second_section(index, resource_type, name)
     if again:
@@ -216,12 +201,14 @@ def _second_section(index: AclIndex, resource_type: int, name: str) -> tuple[boo
     resource's it jumps. At one that does and is no prefix, Kafka 4.3.1 loops or throws ("Quirks" in docs/semantics.md);
     here the scan continues.
     """
-    first = first_unit(name) if name else -1
+    first = layout.first_unit(name) if name else -1
     # PREFIXED `*` sorts right after LITERAL `*`, and is a prefix of nothing that does not begin with `*`.
-    if first != first_unit(WILDCARD) and PatternType.PREFIXED in _wildcard_patterns(index, resource_type):
+    if first != layout.first_unit(WILDCARD) and PatternType.PREFIXED in _wildcard_patterns(index, resource_type):
         return False, True
     counts = _counts_by_first_unit(index).items()
-    below = {unit for (kind, unit), count in counts if kind == resource_type and unit < first_unit(WILDCARD) and count}
+    below = {
+        unit for (kind, unit), count in counts if kind == resource_type and unit < layout.first_unit(WILDCARD) and count
+    }
     return max(below, default=None) == first, not below <= {first}
 
 
@@ -231,16 +218,16 @@ def _empty_precedes_wildcard(index: AclIndex, resource_type: int, name: str) -> 
     The first section passes `*` on its way down only if the name sorts above `*` and nothing in between makes it jump:
     at a name that shares no character with the resource's, it jumps to the empty name and so over `*`.
     """
-    if utf16(name) < utf16(WILDCARD):
+    if layout.utf16(name) < layout.utf16(WILDCARD):
         return True
-    first = first_unit(name)
+    first = layout.first_unit(name)
     counts = _counts_by_first_unit(index)
     return any(
-        kind == resource_type and first_unit(WILDCARD) <= unit < first and count
+        kind == resource_type and layout.first_unit(WILDCARD) <= unit < first and count
         for (kind, unit), count in counts.items()
     ) or (
         # On the name `*` itself, pattern types below LITERAL sort before LITERAL `*` and cause the same jump.
-        first_unit(WILDCARD) < first
+        layout.first_unit(WILDCARD) < first
         and any(pattern < PatternType.LITERAL for pattern in _wildcard_patterns(index, resource_type))
     )
 
@@ -253,13 +240,13 @@ def _wildcard_patterns(index: AclIndex, resource_type: int) -> set[int]:
     number = base.resource(resource_type, WILDCARD, literal=False)
     for row in base.rows(*base.cells(number)):
         if row not in overlay.removed:
-            patterns.add(known_pattern(base.codes(row, base.resources.key(number))[1]))
+            patterns.add(layout.known_pattern(base.codes(row, base.resources.key(number))[1]))
     for cell in touched.cells.values() if touched is not None else ():
-        patterns.update(known_pattern(record.pattern_type) for record in cell.added)
+        patterns.update(layout.known_pattern(record.pattern_type) for record in cell.added)
     return patterns
 
 
-def _counts_by_first_unit(index: AclIndex) -> UnitCounts:
+def _counts_by_first_unit(index: AclIndex) -> layout.UnitCounts:
     """Return the counts of the base with what the overlay changes in them."""
     base, changed = index.base.units, index.overlay.units
     return {**base, **{unit: base.get(unit, 0) + step for unit, step in changed.items()}} if changed else base
@@ -278,7 +265,7 @@ pattern type only a record can carry, which Kafka may visit earlier than their r
 _FIRST_ABOVE_SURROGATES = 0xEE
 """UTF-8 lead byte of U+E000. Only texts with code points from there on sort differently in UTF-8 and UTF-16."""
 
-_PERMISSIONS = np.array([known_permission(byte) for byte in range(256)], np.int8)
+_PERMISSIONS = np.array([layout.known_permission(byte) for byte in range(256)], np.int8)
 
 
 def levels_of(base: Base) -> NDArray[np.uint8]:
@@ -288,12 +275,12 @@ def levels_of(base: Base) -> NDArray[np.uint8]:
     levels[_name_lengths(base) == 0] = EMPTY
     of_rows: NDArray[np.uint8] = levels[row_keys(base)[0]]
     for row, (_, pattern) in base.raw_codes.items():
-        if of_rows[row] == EMPTY and known_pattern(pattern) < PatternType.LITERAL:
+        if of_rows[row] == EMPTY and layout.known_pattern(pattern) < PatternType.LITERAL:
             of_rows[row] = ODD
     return of_rows
 
 
-def ranks_of(base: Base) -> Int32s:
+def ranks_of(base: Base) -> layout.Int32s:
     """Return the rank of each row in scan order, among all rows."""
     resource_of, pair_of = row_keys(base)
     tables = tables_of(base)
@@ -303,7 +290,7 @@ def ranks_of(base: Base) -> Int32s:
             _PERMISSIONS[np.frombuffer(base.permissions, np.uint8)],
             _text_ranks(tables.hosts)[tables.host_of[pair_of]],
             _text_ranks(tables.principals)[tables.principal_of[pair_of]],
-            np.where(operations < OPERATIONS, operations, 0),
+            np.where(operations < layout.OPERATIONS, operations, 0),
             _patterns(base, resource_of),
             -_name_lengths(base)[resource_of],
             np.minimum(levels_of(base), EMPTY),
@@ -314,12 +301,12 @@ def ranks_of(base: Base) -> Int32s:
     return ranks
 
 
-def _patterns(base: Base, resource_of: Int32s) -> Bytes:
+def _patterns(base: Base, resource_of: layout.Int32s) -> Bytes:
     """Return the pattern type of each row as Kafka reads it from the record."""
     data, offsets = np.frombuffer(base.resources.data, np.uint8), np.asarray(base.resources.offsets)
     patterns: Bytes = data[offsets[1:] - 1][resource_of] if len(resource_of) else np.zeros(0, np.uint8)
     for row, (_, pattern) in base.raw_codes.items():
-        patterns[row] = known_pattern(pattern)
+        patterns[row] = layout.known_pattern(pattern)
     return patterns
 
 
@@ -336,16 +323,16 @@ def _name_lengths(base: Base) -> Int64s:
     return lengths
 
 
-def _text_ranks(texts: ByteStrings) -> Int32s:
+def _text_ranks(texts: layout.ByteStrings) -> layout.Int32s:
     """Return the rank of each compact string in the order of String.compareTo."""
     data = texts.data
     _, starts, _ = unsigned_varints(data, texts.starts)
     if (data >= _FIRST_ABOVE_SURROGATES).any():
         bounds = zip(starts.tolist(), texts.ends.tolist(), strict=True)
-        values = [utf16(data[start:end].tobytes().decode()) for start, end in bounds]
+        values = [layout.utf16(data[start:end].tobytes().decode()) for start, end in bounds]
         order = np.array(sorted(range(len(values)), key=values.__getitem__), np.int32)
     else:
-        order = sorted_rows(data, starts, texts.ends)
+        order = layout.sorted_rows(data, starts, texts.ends)
     ranks = np.empty(len(order), np.int32)
     ranks[order] = np.arange(len(order), dtype=np.int32)
     return ranks
@@ -361,10 +348,10 @@ class NameRanks:
     They are kept with their base, and refer to its keys only: a cycle would keep both alive.
     """
 
-    resources: KeyTable
-    order: Int32s
+    resources: layout.KeyTable
+    order: layout.Int32s
     """Resources sorted by name."""
-    of_resource: Int32s
+    of_resource: layout.Int32s
     """By resource: the rank of its name, which is the first position of that name in `order`."""
 
     def of(self, name: str, resource: int) -> int:
@@ -380,10 +367,10 @@ class NameRanks:
 
     def under(self, prefix: str) -> tuple[int, int]:
         """Return the range of positions in `order` of the names that begin with a prefix."""
-        return prefix_range(self.order, prefix, self._name)
+        return layout.prefix_range(self.order, prefix, self._name)
 
     def _name(self, resource: int) -> str:
-        return resource_name(self.resources.key(resource))
+        return layout.resource_name(self.resources.key(resource))
 
 
 def name_ranks(base: Base) -> NameRanks:
@@ -398,8 +385,8 @@ def _name_ranks(base: Base) -> NameRanks:
     offsets, data = np.asarray(base.resources.offsets).astype(np.int64), np.frombuffer(base.resources.data, np.uint8)
     _, starts, _ = unsigned_varints(data, offsets[:-1] + 1)
     ends = offsets[1:] - 1
-    order = sorted_rows(data, starts, ends)
-    names = ByteStrings.cut(data, starts[order], ends[order]).values()
+    order = layout.sorted_rows(data, starts, ends)
+    names = layout.ByteStrings.cut(data, starts[order], ends[order]).values()
     differs = np.fromiter(map(ne, names, chain([None], names)), np.bool_, len(names))
     ranks = np.empty(len(order), np.int32)
     ranks[order] = np.maximum.accumulate(np.where(differs, np.arange(len(order)), 0))

@@ -9,31 +9,11 @@ import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from aclog.authorizer.acl import (
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
-    PatternType,
-    StandardAcl,
-    StandardAclWithId,
-    address_number,
-    is_cidr,
-    rule_of,
-)
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId, address_number, is_cidr, rule_of
+from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, PatternType
+from aclog.authorizer.index import layout
 from aclog.authorizer.index.acl_index import AclIndex, Levels, Resource, ResourceKey, TouchedResource
 from aclog.authorizer.index.base import Base, Subject
-from aclog.authorizer.index.layout import (
-    ALLOWED,
-    DENIED,
-    TYPES,
-    Int32s,
-    Masks,
-    RangeHosts,
-    expanded,
-    mask_table,
-    resource_name,
-    rule_mask,
-    split_pair,
-)
 from aclog.authorizer.index.scan_order import (
     PairedTable,
     ScanKey,
@@ -113,15 +93,15 @@ def resolve_ranges(index: AclIndex, principal: str, host: str) -> Subject:
     return subject
 
 
-def _ranges(base: Base, principal: str, added: tuple[str, ...]) -> RangeHosts | None:
+def _ranges(base: Base, principal: str, added: tuple[str, ...]) -> layout.RangeHosts | None:
     """Return the ranges of a principal, in the base and of an overlay; None without ranges."""
     ranges = base.memo.range_hosts.get(principal)
     if ranges is None:
         pairs = base.pairs_of(principal, base.range_pairs) if len(base.range_pairs) else []
         if not pairs and not added:
             return None  # not remembered: clients choose principals
-        ranges = RangeHosts()
-        ranges.add(split_pair(base.pairs.key(pair))[1] for pair in pairs)
+        ranges = layout.RangeHosts()
+        ranges.add(layout.split_pair(base.pairs.key(pair))[1] for pair in pairs)
         base.memo.range_hosts[principal] = ranges
     ranges.add_overlay(added)
     return ranges
@@ -210,7 +190,7 @@ class SubjectRules:
             for pair in self.subject.pairs
             for cell in range(*base.cell(resource.number, pair))
             for row in base.rows(cell, cell + 1)
-            if rule_mask(base.operations[row], base.permissions[row]) & bit and row not in removed
+            if layout.rule_mask(base.operations[row], base.permissions[row]) & bit and row not in removed
         ]
 
     def _records(self, resource: Resource) -> list[AccessControlEntryRecord]:
@@ -223,7 +203,7 @@ class SubjectRules:
             record
             for added in of_subject
             for record in added
-            if rule_mask(record.operation, record.permission_type) & self.bit
+            if layout.rule_mask(record.operation, record.permission_type) & self.bit
         ]
 
 
@@ -265,7 +245,7 @@ def check_principals(
     if not index.overlay.colonless and not _may_cover(index.base, resource_type, name):
         return
     levels = index.levels(resource_type, name, documented=documented)
-    denying = SubjectRules(index, subject, DENIED << operation)
+    denying = SubjectRules(index, subject, layout.DENIED << operation)
     for level in first_visits(index, levels, resource_type, name):
         # Not all ACLs of the level are sorted, only those that end the scan: a level may have 100,000.
         places = (place for resource in level for place in _places(index, resource_type, resource))
@@ -302,8 +282,8 @@ def _may_cover(base: Base, resource_type: int, name: str) -> bool:
 
 def _patterns(base: Base, resource_type: int) -> Patterns:
     keys = [key for key in map(base.resources.key, base.colonless_resources) if key[0] == resource_type]
-    literal = frozenset(resource_name(key) for key in keys if key[-1] == PatternType.LITERAL)
-    return Patterns(literal, tuple(resource_name(key) for key in keys if key[-1] != PatternType.LITERAL))
+    literal = frozenset(layout.resource_name(key) for key in keys if key[-1] == PatternType.LITERAL)
+    return Patterns(literal, tuple(layout.resource_name(key) for key in keys if key[-1] != PatternType.LITERAL))
 
 
 def _places(index: AclIndex, resource_type: int, resource: Resource) -> Iterator[Place]:
@@ -324,10 +304,12 @@ def _of_base(base: Base, number: int, key: bytes) -> list[Place]:
     """Return those of a resource in the base, found once: its pairs have to be read one by one."""
     places = base.memo.colonless.get(number)
     if places is None:
-        places, name = [], resource_name(key)
+        places, name = [], layout.resource_name(key)
         for cell in range(*base.cells(number)):
             pair = base.pairs.key(base.cell_pairs[cell])
-            if b":" not in pair[: pair[0]] and ":" not in split_pair(pair)[0]:  # the first test is the faster one
+            if (
+                b":" not in pair[: pair[0]] and ":" not in layout.split_pair(pair)[0]
+            ):  # the first test is the faster one
                 rows = base.rows(cell, cell + 1)
                 rules = base.rules(rows, key, name, cell)
                 places += [Place(scan_key(rule), rule.acl, row) for row, rule in zip(rows, rules, strict=True)]
@@ -353,7 +335,7 @@ class SubjectPairs:
     """Pairs that match some requests through a range."""
 
     starts: Int64s
-    pairs: Int32s
+    pairs: layout.Int32s
     """Those of subject s are `pairs[starts[s]:starts[s + 1]]`."""
     subject_of: Int64s
     """By request."""
@@ -369,10 +351,10 @@ class SubjectPairs:
         """Return those of some requests, numbered from 0."""
         return evolve(self, subject_of=self.subject_of[rows])
 
-    def of_requests(self, request: Int64s) -> tuple[Int64s, Int32s]:
+    def of_requests(self, request: Int64s) -> tuple[Int64s, layout.Int32s]:
         """Return (i, pair) for each pair that matches request[i]."""
         subject = self.subject_of[request]
-        at, place = expanded(self.starts[subject], self.starts[subject + 1])
+        at, place = layout.expanded(self.starts[subject], self.starts[subject + 1])
         return at, self.pairs[place]
 
 
@@ -382,23 +364,23 @@ class RangePairs:
 
     _of_principal: Mapping[str, Mapping[str, int]]
     """By host, including hosts with a slash that are not ranges and match no client."""
-    _hosts: RangeHosts
+    _hosts: layout.RangeHosts
     """The hosts of all principals: an address is looked up once for all."""
 
     @classmethod
     def of(cls, base: Base) -> Self:
         """Return the pairs of a base."""
         by_principal: dict[str, dict[str, int]] = {}
-        hosts = RangeHosts()
+        hosts = layout.RangeHosts()
         for number in base.range_pairs:
-            principal, host = split_pair(base.pairs.key(number))
+            principal, host = layout.split_pair(base.pairs.key(number))
             if "/" in host:
                 by_principal.setdefault(principal, {})[host] = number
         hosts.add(host for pairs in by_principal.values() for host in pairs)
         return cls(of_principal=by_principal, hosts=hosts)
 
     def subject_pairs(
-        self, principals: Sequence[str], principal_of: Int32s, hosts: Sequence[str], host_of: Int32s
+        self, principals: Sequence[str], principal_of: layout.Int32s, hosts: Sequence[str], host_of: layout.Int32s
     ) -> list[SubjectPairs]:
         """Return the pairs that match each request, dictionary-encoded as in RequestCodes: `User:*`'s, and its own."""
         if not self._of_principal:
@@ -446,8 +428,8 @@ def range_masks(index: AclIndex) -> list[int]:
 def _base_masks(base: Base) -> tuple[int, ...]:
     cached = base.memo.range_masks
     if cached is None:
-        masks = [0] * TYPES
-        pairs = [pair for pair in base.range_pairs if is_cidr(split_pair(base.pairs.key(pair))[1])]
+        masks = [0] * layout.TYPES
+        pairs = [pair for pair in base.range_pairs if is_cidr(layout.split_pair(base.pairs.key(pair))[1])]
         if pairs:
             cells = np.flatnonzero(np.isin(np.asarray(base.cell_pairs), pairs))
             resources = np.searchsorted(np.asarray(base.cell_starts), cells, side="right") - 1
@@ -471,7 +453,7 @@ _FEW_REQUESTS = 4
 
 _EVERYBODY = WILDCARD_PRINCIPAL, WILDCARD
 
-_MASKS = mask_table().ravel()
+_MASKS = layout.mask_table().ravel()
 
 
 @frozen(eq=False, kw_only=True)
@@ -479,13 +461,13 @@ class RequestCodes:
     """Requests without operations, dictionary-encoded: the distinct values, and per request an index into them."""
 
     principals: Sequence[str]
-    principal_of: Int32s
+    principal_of: layout.Int32s
     hosts: Sequence[str]
-    host_of: Int32s
+    host_of: layout.Int32s
     types: Sequence[int]
     """0..7; `types` and `names` together are the distinct resources."""
     names: Sequence[str]
-    name_of: Int32s
+    name_of: layout.Int32s
     """Index into `types` and `names`."""
 
 
@@ -502,7 +484,7 @@ class NameResources:
     """The patterns that cover each requested name: for name n, `resources[starts[n]:starts[n + 1]]`."""
 
     starts: Int64s
-    resources: Int32s
+    resources: layout.Int32s
 
     @classmethod
     def of(cls, base: Base, types: list[int], names: list[str], *, documented: bool) -> Self:
@@ -515,9 +497,9 @@ class NameResources:
             counts[number] = len(resources) - before
         return cls(starts=np.concatenate(([0], np.cumsum(counts))), resources=np.array(resources, np.int32))
 
-    def of_requests(self, name_of: Int32s) -> tuple[Int64s, Int32s]:
+    def of_requests(self, name_of: layout.Int32s) -> tuple[Int64s, layout.Int32s]:
         """Return (request, resource) for every pattern that covers the name of each request."""
-        request, at = expanded(self.starts[name_of], self.starts[name_of.astype(np.int64) + 1])
+        request, at = layout.expanded(self.starts[name_of], self.starts[name_of.astype(np.int64) + 1])
         return request, self.resources[at]
 
 
@@ -540,7 +522,7 @@ class Matcher:
 
     base: Base
     documented: bool
-    masks: Masks
+    masks: layout.Masks
     """By row: the ACL's mask (aclog.authorizer.index.layout)."""
     _tables: Tables
     _cells: PairedTable
@@ -593,7 +575,7 @@ class Matcher:
             row=np.concatenate([matches.row for matches in chunks]),
         )
 
-    def _pairs(self, requests: RequestCodes) -> list[Int32s]:
+    def _pairs(self, requests: RequestCodes) -> list[layout.Int32s]:
         """Return the four pairs that match each request (own and wildcard principal and host); -1 for absent ones."""
         if len(requests.name_of) * _FEW_REQUESTS < len(self.base.pairs):
             return self._pairs_one_by_one(requests)
@@ -607,7 +589,7 @@ class Matcher:
         subjects = ((who, where), (who, every_where), (every_who, where), (every_who, every_where))
         return [tables.pair(*subject) for subject in subjects]
 
-    def _pairs_one_by_one(self, requests: RequestCodes) -> list[Int32s]:
+    def _pairs_one_by_one(self, requests: RequestCodes) -> list[layout.Int32s]:
         """Return the same for few requests: `numbers_of` would hash every principal that has ACLs, at each call."""
         find, numbers = self.base.pair, dict[tuple[str, str], int]()
         pairs = []
@@ -624,8 +606,8 @@ class Matcher:
         self,
         *,
         operations: NDArray[np.uint8],
-        covering: tuple[Int64s, Int32s],
-        pairs: list[Int32s],
+        covering: tuple[Int64s, layout.Int32s],
+        pairs: list[layout.Int32s],
         ranges: Sequence[SubjectPairs],
         start: int,
     ) -> Matches:
@@ -645,9 +627,9 @@ class Matcher:
             owners.append(request[at][hit])
             cells.append(cell[hit])
         owner, cell = np.concatenate(owners), np.concatenate(cells)
-        at, row = expanded(self._cell_rows[cell], self._cell_rows[cell + 1])
+        at, row = layout.expanded(self._cell_rows[cell], self._cell_rows[cell + 1])
         request = owner[at]
-        bits = self.masks[row] >> operations[request] & np.uint32(ALLOWED | DENIED)
+        bits = self.masks[row] >> operations[request] & np.uint32(layout.ALLOWED | layout.DENIED)
         decisive: Bools = bits != 0
         request, row = request[decisive], row[decisive]
         order = np.argsort(request, kind="stable")

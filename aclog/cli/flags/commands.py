@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from attrs import field, frozen
 
-from aclog.authorizer.acl import (
-    WILDCARD,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    ResourcePattern,
-    StandardAcl,
-    code_name,
-)
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, code_name
+from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType
 from aclog.cli.flags import common
 from aclog.cli.flags.common import (
     OPERATIONS,
@@ -32,7 +25,7 @@ from aclog.cli.flags.common import (
     named,
     typed_text,
 )
-from aclog.cli.flags.question import AnswerFlags, AnswerFormat, SecondSettingsFlags, SecondStateFlags
+from aclog.cli.flags.question import AnswerFlags, AnswerFormat, SecondSettingsFlags, SecondStateFlags, parse_principal
 from aclog.cli.flags.target import JournalFile, OtherJournals
 from aclog.cli.options import Argument, Option
 from aclog.metalog.errors import ConfigError
@@ -678,19 +671,6 @@ def _entries(
         for operation in dict.fromkeys(operations):
             for host in dict.fromkeys(typed_text(host.strip()) for host in hosts or [WILDCARD]):
                 yield Entry(principal=principal, host=host, operation=operation, permission_type=permission)
-
-
-def parse_principal(text: str) -> str:
-    """Return a principal as `Type:name`, trimmed (SecurityUtils.parseKafkaPrincipal).
-
-    Raises:
-        ConfigError: no colon, or not UTF-8.
-
-    """
-    principal = typed_text(text.strip())
-    if ":" not in principal:
-        raise ConfigError(f"expected a string in format principalType:principalName but got {principal}")
-    return principal
 
 
 # The flags of `aclog accesses suggest` besides the source and the access log.

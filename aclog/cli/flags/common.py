@@ -13,7 +13,8 @@ import attrs
 import click
 from attrs import evolve, field, frozen
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, parse_name
+from aclog.authorizer.acl import parse_name
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import Generation, named_generation
 from aclog.cli.options import Argument, Option, complete_contexts
 from aclog.metalog.errors import NO_SUCH_PATH, ConfigError
@@ -1008,8 +1009,7 @@ class SourceFlags:
 
     def selection(self, topics: "NameFile | None" = None) -> "SourceSelection":
         """Return what is given. Raises ConfigError: flags that do not go together."""
-        from aclog.sources.choice import SourceSelection
-        from aclog.sources.formats.unread import parse_accepted
+        from aclog.sources.choice import SourceSelection, parse_accepted
         from aclog.terminal.output import use_zone
 
         check_one_stdin(self.files())
@@ -1039,7 +1039,8 @@ class SourceFlags:
 
 def module_inputs(var_files: Iterable[str], variables: Iterable[str], workspace: str | None) -> "ModuleInputs":
     """Return what the root modules of Terraform get. Raises ConfigError: a value without a name."""
-    from aclog.sources.read_options import ModuleInputs, parse_values
+    from aclog.sources.choice import parse_values
+    from aclog.sources.read_options import ModuleInputs
 
     return ModuleInputs(var_files=tuple(var_files), values=parse_values(variables), workspace=workspace)
 

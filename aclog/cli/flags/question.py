@@ -7,16 +7,8 @@ from attrs import evolve, field, frozen
 
 from aclog.analysis.intents import Intent, Need, needs_of, requests_of
 from aclog.analysis.regions import REQUESTED, RESOURCE_TYPES, Query
-from aclog.authorizer.acl import (
-    CLUSTER_NAME,
-    WILDCARD,
-    AclOperation,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    host_address,
-    shell_word,
-)
+from aclog.authorizer.acl import ResourcePattern, host_address, shell_word
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import asked_pattern, rule_pattern
 from aclog.cli.flags.common import (
     GROUP_HELP,
@@ -495,6 +487,19 @@ class WhoFlags:
         if self.principal:
             return only(*asked_principals(self.principal))
         return everyone_but(*asked_principals(self.except_principal, flag="--except-principal"))
+
+
+def parse_principal(text: str) -> str:
+    """Return a principal as `Type:name`, trimmed (SecurityUtils.parseKafkaPrincipal).
+
+    Raises:
+        ConfigError: no colon, or not UTF-8.
+
+    """
+    principal = typed_text(text.strip())
+    if ":" not in principal:
+        raise ConfigError(f"expected a string in format principalType:principalName but got {principal}")
+    return principal
 
 
 def asked_principals(principals: list[str], *, flag: str = "--principal") -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
-from aclog.authorizer.acl import AclPermissionType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclPermissionType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import STDIN
 

@@ -10,7 +10,7 @@ from attrs import frozen
 from aclog.analysis.comparison import turning_same
 from aclog.analysis.policy import only_on
 from aclog.analysis.regions import Direction, Query, only
-from aclog.analysis.review.comment import Judgement, by_risk, comment_lines
+from aclog.analysis.review.comment import Judgement, by_risk, comment_of_clusters
 from aclog.analysis.review.review import Review
 from aclog.analysis.rows.report import TITLES, ReportRow, row_cells
 from aclog.analysis.timeline import AnyAllowed, Event, Interval, explained, intervals
@@ -680,7 +680,7 @@ def comment_file(console: Console, parameters: Parameters) -> File:
         foot=foot,
         fail_on=(),
     )
-    content = "".join(f"{line}\n" for line in comment_lines(review))
+    content = "".join(f"{line}\n" for line in comment_of_clusters({"": review}))
     name = f"changes-{span.first.offset}-{span.last.offset}.md"
     return File(name=name, content=content, media_type="text/markdown")
 

@@ -11,18 +11,7 @@ from attrs import define, evolve, field, frozen
 from aclog.metalog.batches import crc32c
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import DecodeError, LogError
-from aclog.metalog.filelog.files import (
-    METADATA_DIRECTORY,
-    NamedFile,
-    epoch_at,
-    list_segments,
-    log_error,
-    read_epochs,
-    read_small,
-    replace_durably,
-    with_checksum,
-    without_checksum,
-)
+from aclog.metalog.filelog import files
 from aclog.metalog.machine import disk
 from aclog.metalog.text_forms import format_properties, parse_properties
 
@@ -39,7 +28,7 @@ from aclog.metalog.text_forms import format_properties, parse_properties
 
 
 COMMITTED_FILE = "aclog.committed"
-_COMMENT = f"How far the log in {METADATA_DIRECTORY} was committed: a node refuses one that ends before."
+_COMMENT = f"How far the log in {files.METADATA_DIRECTORY} was committed: a node refuses one that ends before."
 _VERSION = "1"
 
 
@@ -83,7 +72,7 @@ class CommittedMark:
             LogError: the disk is full or fails.
 
         """
-        replace_durably(self.path, encode_committed(self))
+        files.replace_durably(self.path, encode_committed(self))
 
     def check_exists(self) -> None:
         """Check that there is a log.
@@ -92,7 +81,7 @@ class CommittedMark:
             LogError: there is no log; with the expected location, and how to start over.
 
         """
-        if not self.directory.is_dir() or not list_segments(self.directory):
+        if not self.directory.is_dir() or not files.list_segments(self.directory):
             raise self._refusal(
                 f"no log, but {self.path} records one committed up to offset {self.end_offset}",
                 "start over without it, remove the whole directory and format it again",
@@ -111,7 +100,7 @@ class CommittedMark:
                 f"{self.end_offset}: records are missing, as in an older copy",
                 f"accept this log as it is, remove {self.path}",
             )
-        epoch = epoch_at(epochs, self.end_offset - 1)
+        epoch = files.epoch_at(epochs, self.end_offset - 1)
         # None: a Kafka node's retention has removed that part of the log since.
         if epoch not in {None, self.epoch}:
             raise self._refusal(
@@ -173,10 +162,10 @@ def read_committed(directory: Path) -> CommittedMark | None:
 
     """
     # A copy of a log may lie beside the original under another name.
-    if directory.absolute().name != METADATA_DIRECTORY:
+    if directory.absolute().name != files.METADATA_DIRECTORY:
         return None
     path = committed_path(directory)
-    data = read_small(path)
+    data = files.read_small(path)
     if data is None:
         return None
     try:
@@ -196,7 +185,7 @@ def encode_committed(mark: CommittedMark) -> bytes:
     if mark.batch_crc is not None:
         values["batch.crc"] = f"{mark.batch_crc:08x}"
     text = format_properties(values, comments=_COMMENT)
-    return with_checksum(text)
+    return files.with_checksum(text)
 
 
 def decode_committed(data: bytes, directory: Path) -> CommittedMark:
@@ -206,7 +195,7 @@ def decode_committed(data: bytes, directory: Path) -> CommittedMark:
         DecodeError: damaged, or another version.
 
     """
-    text = without_checksum(data)
+    text = files.without_checksum(data)
     if text is None:
         raise DecodeError(
             "damaged: the checksum does not match. Restore it; if it is removed, the log is accepted as it is"
@@ -289,13 +278,13 @@ class MarkFile:
 
     path: Path
     _fd: int
-    _file: NamedFile = field(init=False)
+    _file: files.NamedFile = field(init=False)
     _last_data: bytes | None = field(init=False, default=None)
     _mark: Mark = field(init=False, default=Mark(epoch=-1, offset=-1))
     _next_slot: int = field(init=False, default=0)
 
     def __attrs_post_init__(self) -> None:
-        self._file = NamedFile.of(self._fd, self.path)
+        self._file = files.NamedFile.of(self._fd, self.path)
 
     @classmethod
     def open(cls, directory: Path, *, writable: bool = False) -> Self | None:
@@ -311,7 +300,7 @@ class MarkFile:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise log_error(error, path, "cannot open") from error
+            raise files.log_error(error, path, "cannot open") from error
 
     def read(self) -> Mark:
         """Return the newest published mark.
@@ -354,7 +343,7 @@ class MarkFile:
             # Always over the older slot, so the newest mark survives a write that a crash interrupts.
             written = disk.pwrite(self._fd, encode_slot(mark), self._next_slot * _SLOT_BYTES)
         except OSError as error:
-            raise log_error(error, self.path, "cannot write") from error
+            raise files.log_error(error, self.path, "cannot write") from error
         if written < _SLOT_BYTES:
             raise LogError(f"{self.path}: cannot write: {written} of {_SLOT_BYTES} bytes written")
         self._mark, self._next_slot = mark, 1 - self._next_slot
@@ -369,7 +358,7 @@ class MarkFile:
         try:
             disk.fsync(self._fd)
         except OSError as error:
-            raise log_error(error, self.path, "cannot sync") from error
+            raise files.log_error(error, self.path, "cannot sync") from error
 
     def check(self) -> None:
         """Check that readers in other processes see this file. Raises LogError: it was removed or replaced."""
@@ -393,7 +382,7 @@ def create_mark_file(directory: Path, mark: Mark) -> MarkFile:
         LogError: the disk is full or fails.
 
     """
-    replace_durably(directory / MARK_FILE, encode_slot(mark) * 2)
+    files.replace_durably(directory / MARK_FILE, encode_slot(mark) * 2)
     file = MarkFile.open(directory, writable=True)
     if file is None:
         raise LogError(f"{directory / MARK_FILE}: removed by another process right after it was created")
@@ -412,7 +401,7 @@ def open_valid_mark_file(directory: Path, *, writable: bool = False) -> MarkFile
     if file is None:
         return None
     try:
-        starts = read_epochs(directory)
+        starts = files.read_epochs(directory)
         # A later epoch in leader-epoch-checkpoint means that a Kafka node, which does not update the mark file, has
         # written to this log since.
         if not starts or file.read().epoch >= starts[-1].epoch:

@@ -16,6 +16,7 @@ from aclog.metalog.batches import build_batch, read_header
 from aclog.metalog.committed_log import Appended, Closeable, EpochStart
 from aclog.metalog.control_records import ControlRecord, LeaderChange, LeaderChangeVoter, control_batch
 from aclog.metalog.errors import LogError
+from aclog.metalog.filelog import files
 from aclog.metalog.filelog.committed_mark import (
     MARK_FILE,
     CommittedMark,
@@ -25,32 +26,6 @@ from aclog.metalog.filelog.committed_mark import (
     open_valid_mark_file,
     publish_durably,
     read_committed,
-)
-from aclog.metalog.filelog.files import (
-    DELETED_SUFFIX,
-    EPOCHS_FILE,
-    FILE_MODE,
-    QUORUM_STATE_FILE,
-    TEMPORARY_SUFFIX,
-    NamedFile,
-    QuorumState,
-    SegmentFile,
-    find_segments,
-    fsync_directory,
-    list_checkpoints,
-    list_deleted_segments,
-    list_segments,
-    log_error,
-    make_directories,
-    parse_checkpoint_name,
-    read_epochs,
-    read_quorum_state,
-    refuse_mirror,
-    replace_durably,
-    segment_name,
-    write_all,
-    write_epochs,
-    write_quorum_state,
 )
 from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
 from aclog.metalog.filelog.segments import Segments, Tail, find_tail
@@ -82,7 +57,7 @@ class Appender:
     _path: Path
     _fd: int
     _size: int
-    file: NamedFile
+    file: files.NamedFile
     """The segment's identity; replaced as a whole, so that any thread may check it."""
 
     @classmethod
@@ -99,12 +74,12 @@ class Appender:
                 # This cuts a torn tail. fsync also covers batches that the crashed writer wrote but did not sync.
                 disk.ftruncate(fd, size)
                 fsync(fd)
-                file = NamedFile.of(fd, path)
+                file = files.NamedFile.of(fd, path)
             except OSError:
                 disk.close(fd)
                 raise
         except OSError as error:
-            raise log_error(error, path, "cannot open for writing") from error
+            raise files.log_error(error, path, "cannot open for writing") from error
         return cls(
             directory=path.parent, segment_bytes=segment_bytes, fsync=fsync, path=path, fd=fd, size=size, file=file
         )
@@ -138,13 +113,13 @@ class Appender:
                 raise LogError(f"{self._path}: {what}; nothing is appended")
             self._write_durably(data)
         except OSError as error:
-            raise log_error(error, self._path, "cannot append") from error
+            raise files.log_error(error, self._path, "cannot append") from error
         self._size += len(data)
 
     def _write_durably(self, data: bytes) -> None:
         """Write and fsync; if that fails, truncate what was written, so that recovery never takes it for committed."""
         try:
-            write_all(self._fd, data)
+            files.write_all(self._fd, data)
             self._fsync(self._fd)
             # After the fsync, so that no record is acknowledged that the next opener of the log would not find.
             self.file.check()
@@ -157,7 +132,7 @@ class Appender:
                 raise LogError(f"{self._path}: cannot append: {what}") from error
             raise
 
-    def roll(self, base_offset: int) -> SegmentFile:
+    def roll(self, base_offset: int) -> files.SegmentFile:
         """Begin a new segment whose first record is `base_offset`.
 
         Raises:
@@ -165,11 +140,11 @@ class Appender:
 
         """
         self.file.check()  # otherwise the new one could be created in another directory of that name
-        file = SegmentFile(base_offset=base_offset, path=self.directory / segment_name(base_offset))
+        file = files.SegmentFile(base_offset=base_offset, path=self.directory / files.segment_name(base_offset))
         fd = create_segment(file)
         disk.close(self._fd)
         self._fd, self._path, self._size = fd, file.path, 0
-        self.file = NamedFile.of(fd, file.path)
+        self.file = files.NamedFile.of(fd, file.path)
         return file
 
     def close(self) -> None:
@@ -177,7 +152,7 @@ class Appender:
         disk.close(self._fd)
 
 
-def create_segment(file: SegmentFile) -> int:
+def create_segment(file: files.SegmentFile) -> int:
     """Create an empty segment, its name durable; return the open file.
 
     Raises:
@@ -185,14 +160,14 @@ def create_segment(file: SegmentFile) -> int:
 
     """
     try:
-        fd = disk.open(file.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        fd = disk.open(file.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, files.FILE_MODE)
         try:
-            fsync_directory(file.path.parent)
+            files.fsync_directory(file.path.parent)
         except OSError:
             disk.close(fd)
             raise
     except OSError as error:
-        raise log_error(error, file.path, "cannot create") from error
+        raise files.log_error(error, file.path, "cannot create") from error
     return fd
 
 
@@ -203,7 +178,7 @@ PARTITION_FILE = "partition.metadata"
 PARTITION = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
 _FORMATTED = (0, 0)
 """End offset and epoch of the checkpoint that `kafka-storage format` writes for a log that does not exist yet."""
-_BEFORE_SEGMENT = {LOCK_FILE, MARK_FILE, EPOCHS_FILE, QUORUM_STATE_FILE, PARTITION_FILE}
+_BEFORE_SEGMENT = {LOCK_FILE, MARK_FILE, files.EPOCHS_FILE, files.QUORUM_STATE_FILE, PARTITION_FILE}
 
 
 def create_directory(directory: Path) -> None:
@@ -214,12 +189,12 @@ def create_directory(directory: Path) -> None:
 
     """
     try:
-        make_directories(directory)
-        names = {path.name.removesuffix(TEMPORARY_SUFFIX) for path in directory.iterdir()}
+        files.make_directories(directory)
+        names = {path.name.removesuffix(files.TEMPORARY_SUFFIX) for path in directory.iterdir()}
     except OSError as error:
-        raise log_error(error, directory, "cannot create") from error
-    others = {name for name in names - _BEFORE_SEGMENT if parse_checkpoint_name(name) != _FORMATTED}
-    if others and not list_segments(directory):
+        raise files.log_error(error, directory, "cannot create") from error
+    others = {name for name in names - _BEFORE_SEGMENT if files.parse_checkpoint_name(name) != _FORMATTED}
+    if others and not files.list_segments(directory):
         raise LogError(f"{directory}: cannot create a log here: it contains {min(others)}, but no segment")
 
 
@@ -241,9 +216,9 @@ def create_log(directory: Path) -> None:
             )
     # Every file before the segment can be rewritten by the next attempt if this one is interrupted.
     create_mark_file(directory, Mark(epoch=0, offset=0)).close()
-    replace_durably(directory / PARTITION_FILE, PARTITION)
-    write_epochs(directory, ())
-    disk.close(create_segment(SegmentFile(base_offset=0, path=directory / segment_name(0))))
+    files.replace_durably(directory / PARTITION_FILE, PARTITION)
+    files.write_epochs(directory, ())
+    disk.close(create_segment(files.SegmentFile(base_offset=0, path=directory / files.segment_name(0))))
 
 
 # Segment retention: removes segments that a checkpoint covers, in an order that a crash may interrupt anywhere.
@@ -260,11 +235,11 @@ def remove_segments_below(segments: Segments, offset: int) -> int:
         LogError: no valid checkpoint reaches the new start, so state would be lost; or the disk fails.
 
     """
-    files = segments.files()
-    count = sum(1 for after in files[1:] if after.base_offset <= offset)
+    segment_files = segments.files()
+    count = sum(1 for after in segment_files[1:] if after.base_offset <= offset)
     if not count:
-        return files[0].base_offset
-    start = files[count].base_offset
+        return segment_files[0].base_offset
+    start = segment_files[count].base_offset
     if not _is_covered(segments, start):
         raise LogError(
             f"{segments.directory}: no valid checkpoint covers the log below offset {start}: segments are kept"
@@ -272,10 +247,10 @@ def remove_segments_below(segments: Segments, offset: int) -> int:
     try:
         # Oldest first: the renames may reach the disk only in part, and the remaining segments must be contiguous.
         for _ in range(count):
-            segments.rename_first(DELETED_SUFFIX)
-        fsync_directory(segments.directory)
+            segments.rename_first(files.DELETED_SUFFIX)
+        files.fsync_directory(segments.directory)
     except OSError as error:
-        raise log_error(error, segments.directory, "cannot remove segments") from error
+        raise files.log_error(error, segments.directory, "cannot remove segments") from error
     unlink_deleted_segments(segments.directory)
     return start
 
@@ -283,7 +258,7 @@ def remove_segments_below(segments: Segments, offset: int) -> int:
 def _is_covered(segments: Segments, start: int) -> bool:
     """Return whether a valid checkpoint covers everything below `start`; the newest is tried first."""
     log_start = segments.start_offset()
-    for checkpoint in reversed(list_checkpoints(segments.directory)):
+    for checkpoint in reversed(files.list_checkpoints(segments.directory)):
         if checkpoint.end_offset < start:
             return False
         if not any(verify_checkpoint(checkpoint, segments.epochs, log_start)):
@@ -300,9 +275,9 @@ def check_recoverable(segments: Segments) -> None:
     """
     segments.check()
     directory, start = segments.directory, segments.start_offset()
-    if not (directory / EPOCHS_FILE).exists():
-        raise LogError(f"{directory / EPOCHS_FILE}: removed while the log is open: restore it")
-    if start and all(checkpoint.end_offset < start for checkpoint in list_checkpoints(directory)):
+    if not (directory / files.EPOCHS_FILE).exists():
+        raise LogError(f"{directory / files.EPOCHS_FILE}: removed while the log is open: restore it")
+    if start and all(checkpoint.end_offset < start for checkpoint in files.list_checkpoints(directory)):
         raise LogError(
             f"{directory}: the log begins at offset {start}, and the checkpoints that cover what precedes it were "
             "removed while the log is open: restore one"
@@ -317,10 +292,10 @@ def unlink_deleted_segments(directory: Path) -> None:
 
     """
     try:
-        for path in list_deleted_segments(directory):
+        for path in files.list_deleted_segments(directory):
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise log_error(error, directory, "cannot remove segments") from error
+        raise files.log_error(error, directory, "cannot remove segments") from error
 
 
 # The writable file log: appends by group commit, reads up to its own high-water mark, and retention.
@@ -537,9 +512,9 @@ def recover_end(
     response. Truncating them could lose acknowledged records, since a power loss may leave an old mark behind. Nothing
     is changed if the log does not contain the batch of `committed`.
     """
-    epochs = read_epochs(directory)
+    epochs = files.read_epochs(directory)
     if epochs is None:
-        raise LogError(f"{directory / EPOCHS_FILE}: missing: nothing can be appended without the leader epochs")
+        raise LogError(f"{directory / files.EPOCHS_FILE}: missing: nothing can be appended without the leader epochs")
     marks = open_valid_mark_file(directory, writable=True)
     mark = stack.enter_context(closing(marks)).read() if marks else None
     segments = Segments.open(directory, epochs)
@@ -624,19 +599,19 @@ def open_log(
 
     """
     directory = Path(directory)
-    refuse_mirror(directory)
+    files.refuse_mirror(directory)
     if committed := read_committed(directory):
         committed.check_exists()
     if create:
         create_directory(directory)
     else:
-        find_segments(directory)
+        files.find_segments(directory)
     with ExitStack() as stack:
         # The lock comes before anything is read: another writer could still be changing the tail.
         lock = stack.enter_context(closing(WriterLock.acquire(directory, force=force)))
         # Checked again under the lock: another process may have created the log, or written to it, in the meantime.
         committed = read_committed(directory)
-        if create and not list_segments(directory):
+        if create and not files.list_segments(directory):
             create_log(directory)
         recovered = recover_end(directory, stack, segment_bytes, fsync, committed=committed)
         if new_epoch or _has_no_leader(directory, recovered):
@@ -661,12 +636,14 @@ def open_log(
 def _has_no_leader(directory: Path, recovered: RecoveredEnd) -> bool:
     """Return whether no writer of this directory led its last epoch: it is new, or was a mirror."""
     begun = recovered.epochs and recovered.epochs[-1].epoch == recovered.latest_epoch
-    return not begun or read_quorum_state(directory) is None
+    return not begun or files.read_quorum_state(directory) is None
 
 
 def _begin_epoch(directory: Path, recovered: RecoveredEnd, node_id: int, timestamp: int) -> RecoveredEnd:
     """Begin the next leader epoch: update the mark file first, so that it is never behind leader-epoch-checkpoint."""
-    state = read_quorum_state(directory) or QuorumState(leader_id=node_id, leader_epoch=0, voters=(node_id,))
+    state = files.read_quorum_state(directory) or files.QuorumState(
+        leader_id=node_id, leader_epoch=0, voters=(node_id,)
+    )
     epoch = max(recovered.latest_epoch, state.leader_epoch) + 1
     leader = state.leader_id if state.leader_id >= 0 else node_id
     voters = tuple(LeaderChangeVoter(voter_id=voter) for voter in state.voters or (leader,))
@@ -676,9 +653,9 @@ def _begin_epoch(directory: Path, recovered: RecoveredEnd, node_id: int, timesta
     # (as if Kafka had led since) and be ignored. A crash between any two of these steps leaves an epoch without
     # batches, which the next open skips.
     publish_durably(recovered.marks, Mark(epoch=epoch, offset=recovered.end_offset))
-    write_quorum_state(directory, state.led_by(leader, epoch))
+    files.write_quorum_state(directory, state.led_by(leader, epoch))
     epochs = (*recovered.epochs, EpochStart(epoch=epoch, start_offset=recovered.end_offset))
-    write_epochs(directory, epochs)
+    files.write_epochs(directory, epochs)
     recovered.segments.epochs = epochs
     recovered.appender.write([batch])
     publish_durably(recovered.marks, Mark(epoch=epoch, offset=recovered.end_offset + 1))

@@ -7,10 +7,7 @@ from uuid import UUID
 from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.filelog.files import (
-    read_small,
-    replace_durably,
-)
+from aclog.metalog.filelog import files
 from aclog.metalog.primitives import parse_uuid, uuid_text
 from aclog.metalog.text_forms import parse_properties
 
@@ -36,7 +33,7 @@ def read_meta_properties(directory: Path) -> MetaProperties | None:
 
     """
     path = directory / META_PROPERTIES
-    data = read_small(path)
+    data = files.read_small(path)
     if data is None:
         return None
     try:
@@ -85,4 +82,4 @@ def write_meta_properties(directory: Path, properties: MetaProperties, *, now_ms
         LogError: the disk is full, or the directory cannot be written.
 
     """
-    replace_durably(directory / META_PROPERTIES, encode_meta_properties(properties, now_ms=now_ms))
+    files.replace_durably(directory / META_PROPERTIES, encode_meta_properties(properties, now_ms=now_ms))

@@ -11,6 +11,7 @@ from attrs import define, evolve, field
 from aclog.metalog.batches import BatchRun
 from aclog.metalog.committed_log import Closeable, EpochStart
 from aclog.metalog.errors import DecodeError, LogError, ReplayError
+from aclog.metalog.filelog import files
 from aclog.metalog.filelog.committed_mark import Mark, MarkFile, create_mark_file, publish_durably
 from aclog.metalog.filelog.file_log import (
     PARTITION,
@@ -20,32 +21,6 @@ from aclog.metalog.filelog.file_log import (
     Fsync,
     create_segment,
     recover_end,
-)
-from aclog.metalog.filelog.files import (
-    DIRECTORY_MODE,
-    EPOCHS_FILE,
-    FILE_MODE,
-    MIRROR_FILE,
-    PARTIAL_SUFFIX,
-    TEMPORARY_SUFFIX,
-    CheckpointFile,
-    LogEnd,
-    MirrorProperties,
-    SegmentFile,
-    checkpoint_name,
-    epoch_at,
-    fsync_directory,
-    image_path,
-    list_checkpoints,
-    list_segments,
-    log_error,
-    make_directories,
-    parse_checkpoint_name,
-    read_mirror_properties,
-    replace_durably,
-    segment_name,
-    write_epochs,
-    write_mirror_properties,
 )
 from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
 from aclog.metalog.filelog.verify import open_reader
@@ -66,11 +41,11 @@ class MirrorWriter:
     _marks: MarkFile
     _appender: Appender
     _epochs: tuple[EpochStart, ...]
-    _end: LogEnd
+    _end: files.LogEnd
     _failure: str = field(default="", init=False)
 
     @classmethod
-    def open(cls, directory: Path, start: LogEnd, *, segment_bytes: int, fsync: Fsync) -> Self:
+    def open(cls, directory: Path, start: files.LogEnd, *, segment_bytes: int, fsync: Fsync) -> Self:
         """Continue a log that begins after `start`; the caller holds the writer's lock.
 
         Raises:
@@ -80,8 +55,8 @@ class MirrorWriter:
         """
         with ExitStack() as stack:
             recovered = recover_end(directory, stack, segment_bytes, fsync)
-            epoch = epoch_at(recovered.epochs, recovered.end_offset - 1)
-            end = LogEnd(end_offset=recovered.end_offset, epoch=start.epoch if epoch is None else epoch)
+            epoch = files.epoch_at(recovered.epochs, recovered.end_offset - 1)
+            end = files.LogEnd(end_offset=recovered.end_offset, epoch=start.epoch if epoch is None else epoch)
             writer = cls(
                 directory=directory,
                 notes=recovered.notes,
@@ -94,7 +69,7 @@ class MirrorWriter:
         return writer
 
     @property
-    def end(self) -> LogEnd:
+    def end(self) -> files.LogEnd:
         """The end of the durable log."""
         return self._end
 
@@ -147,9 +122,9 @@ class MirrorWriter:
             # As in FileLog: fsync before the mark, so that no reader sees what a crash could take back.
             self._appender.write(batches[:count])
             first += count
-            self._publish(LogEnd(end_offset=int(run.ends[first - 1]), epoch=epoch))
+            self._publish(files.LogEnd(end_offset=int(run.ends[first - 1]), epoch=epoch))
 
-    def _publish(self, end: LogEnd) -> None:
+    def _publish(self, end: files.LogEnd) -> None:
         self._marks.publish(Mark(epoch=end.epoch, offset=end.end_offset))
         self._end = end
 
@@ -158,7 +133,7 @@ class MirrorWriter:
         start = self._end.end_offset
         publish_durably(self._marks, Mark(epoch=epoch, offset=start))
         epochs = (*self._epochs, EpochStart(epoch=epoch, start_offset=start))
-        write_epochs(self.directory, epochs)
+        files.write_epochs(self.directory, epochs)
         self._epochs = epochs
 
     def close(self) -> None:
@@ -195,28 +170,28 @@ def archive_name(end_offset: int) -> str:
     return f"{ARCHIVE_PREFIX}{end_offset:020d}"
 
 
-def add_checkpoint(directory: Path, snapshot: CheckpointFile) -> None:
+def add_checkpoint(directory: Path, snapshot: files.CheckpointFile) -> None:
     """Copy a snapshot into a directory under Kafka's name for it; it gets that name once it is complete and durable.
 
     Raises:
         LogError: the disk is full or fails.
 
     """
-    path = directory / checkpoint_name(snapshot.end_offset, snapshot.epoch)
-    partial = path.with_name(path.name + PARTIAL_SUFFIX)
+    path = directory / files.checkpoint_name(snapshot.end_offset, snapshot.epoch)
+    partial = path.with_name(path.name + files.PARTIAL_SUFFIX)
     try:
         with (
             snapshot.path.open("rb") as source,
-            disk.fdopen(disk.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "wb") as target,
+            disk.fdopen(disk.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, files.FILE_MODE), "wb") as target,
         ):
             shutil.copyfileobj(source, target, 1 << 20)
             target.flush()
             disk.fsync(target.fileno())
         partial.replace(path)
-        fsync_directory(directory)
+        files.fsync_directory(directory)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise log_error(error, path, "cannot write") from error
+        raise files.log_error(error, path, "cannot write") from error
 
 
 def remove_unfinished_checkpoint(directory: Path) -> None:
@@ -227,30 +202,30 @@ def remove_unfinished_checkpoint(directory: Path) -> None:
 
     """
     try:
-        for path in directory.glob(f"*{PARTIAL_SUFFIX}"):
-            if parse_checkpoint_name(path.name.removesuffix(PARTIAL_SUFFIX)) is not None:
+        for path in directory.glob(f"*{files.PARTIAL_SUFFIX}"):
+            if files.parse_checkpoint_name(path.name.removesuffix(files.PARTIAL_SUFFIX)) is not None:
                 path.unlink()
     except OSError as error:
-        raise log_error(error, directory, "cannot remove an unfinished checkpoint") from error
+        raise files.log_error(error, directory, "cannot remove an unfinished checkpoint") from error
 
 
-def establish_start(directory: Path, start: LogEnd) -> None:
+def establish_start(directory: Path, start: files.LogEnd) -> None:
     """Ensure that the log of a mirror begins after `start`, completing an interrupted operation after a crash.
 
     Raises:
         LogError: the segments of the log are missing; or the disk is full or fails.
 
     """
-    old = [file for file in list_segments(directory) if file.base_offset < start.end_offset]
+    old = [file for file in files.list_segments(directory) if file.base_offset < start.end_offset]
     mark = _read_mark(directory)
     try:
         if mark is not None and mark.offset < start.end_offset:
             # The mark is below the new start: this directory has the old log, or the part that a crash left.
             _archive(directory, old, mark, start)
-        if not list_segments(directory):
+        if not files.list_segments(directory):
             _create_log(directory, start, mark)
     except OSError as error:
-        raise log_error(error, directory, "cannot archive the old log") from error
+        raise files.log_error(error, directory, "cannot archive the old log") from error
 
 
 def _read_mark(directory: Path) -> Mark | None:
@@ -263,7 +238,7 @@ def _read_mark(directory: Path) -> Mark | None:
         marks.close()
 
 
-def _archive(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEnd) -> None:
+def _archive(directory: Path, old: list[files.SegmentFile], mark: Mark, start: files.LogEnd) -> None:
     """Move the old log into its archive, oldest segment first: what remains is a log that a checkpoint covers."""
     if not mark.offset:  # nothing was mirrored
         for file in old:
@@ -275,46 +250,48 @@ def _archive(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEnd)
             raise LogError(f"{archive}: already exists: cannot archive the old log")
         return
     # Collected under a `.part` name: only a complete archive gets its final name. A crash resumes here.
-    partial = archive.with_name(archive.name + PARTIAL_SUFFIX)
-    partial.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
-    if not (partial / EPOCHS_FILE).exists():
+    partial = archive.with_name(archive.name + files.PARTIAL_SUFFIX)
+    partial.mkdir(mode=files.DIRECTORY_MODE, exist_ok=True)
+    if not (partial / files.EPOCHS_FILE).exists():
         _write_archive_files(directory, partial, old[0].base_offset if old else mark.offset, mark)
     for file in old:
         file.path.replace(partial / file.path.name)
     # After the segments: as long as any of them is here, the checkpoint that covers what precedes it must be too.
-    for checkpoint in list_checkpoints(directory):
+    for checkpoint in files.list_checkpoints(directory):
         if checkpoint.end_offset < start.end_offset:
-            image = image_path(checkpoint.path)
+            image = files.image_path(checkpoint.path)
             if image.exists():
                 image.replace(partial / image.name)
             checkpoint.path.replace(partial / checkpoint.path.name)
-    fsync_directory(partial)
+    files.fsync_directory(partial)
     partial.replace(archive)
-    fsync_directory(directory)
+    files.fsync_directory(directory)
 
 
 def _write_archive_files(directory: Path, archive: Path, base_offset: int, mark: Mark) -> None:
     """Write the archive's other files; leader-epoch-checkpoint last, since its presence means that all are there."""
     create_mark_file(archive, mark).close()
-    replace_durably(archive / PARTITION_FILE, PARTITION)
-    properties = read_mirror_properties(directory)
+    files.replace_durably(archive / PARTITION_FILE, PARTITION)
+    properties = files.read_mirror_properties(directory)
     if properties is not None:
-        began = (checkpoint.epoch for checkpoint in list_checkpoints(directory) if checkpoint.end_offset == base_offset)
-        start = LogEnd(end_offset=base_offset, epoch=next(began, 0))
-        write_mirror_properties(archive, evolve(properties, start=start))
-    replace_durably(archive / EPOCHS_FILE, (directory / EPOCHS_FILE).read_bytes())
+        began = (
+            checkpoint.epoch for checkpoint in files.list_checkpoints(directory) if checkpoint.end_offset == base_offset
+        )
+        start = files.LogEnd(end_offset=base_offset, epoch=next(began, 0))
+        files.write_mirror_properties(archive, evolve(properties, start=start))
+    files.replace_durably(archive / files.EPOCHS_FILE, (directory / files.EPOCHS_FILE).read_bytes())
 
 
-def _create_log(directory: Path, start: LogEnd, mark: Mark | None) -> None:
+def _create_log(directory: Path, start: files.LogEnd, mark: Mark | None) -> None:
     """Write the files of a log that begins after `start`, its segment last."""
     if mark is not None and mark.offset > start.end_offset:
         raise LogError(
             f"{directory}: a log was committed here up to offset {mark.offset}, but its segments are missing"
         )
-    replace_durably(directory / PARTITION_FILE, PARTITION)
-    write_epochs(directory, ())
+    files.replace_durably(directory / PARTITION_FILE, PARTITION)
+    files.write_epochs(directory, ())
     _publish_mark(directory, Mark(epoch=start.epoch, offset=start.end_offset))
-    file = SegmentFile(base_offset=start.end_offset, path=directory / segment_name(start.end_offset))
+    file = files.SegmentFile(base_offset=start.end_offset, path=directory / files.segment_name(start.end_offset))
     disk.close(create_segment(file))
 
 
@@ -334,7 +311,7 @@ def _publish_mark(directory: Path, mark: Mark) -> None:
 # A mirror: a log directory with a byte-for-byte copy of a quorum's committed log, bound to its cluster id.
 
 
-_LOG_START = LogEnd(end_offset=0, epoch=0)
+_LOG_START = files.LogEnd(end_offset=0, epoch=0)
 
 
 @define(eq=False)
@@ -346,7 +323,7 @@ class MirrorLog(Closeable):
 
     directory: Path
     _lock: WriterLock
-    _properties: MirrorProperties | None
+    _properties: files.MirrorProperties | None
     _segment_bytes: int
     _fsync: Fsync
     _writer: MirrorWriter | None = field(default=None, init=False)
@@ -367,7 +344,7 @@ class MirrorLog(Closeable):
         return None if self._properties is None else self._properties.cluster_id
 
     @property
-    def end(self) -> LogEnd | None:
+    def end(self) -> files.LogEnd | None:
         """The end of the mirrored log; None before it has begun."""
         return None if self._writer is None else self._writer.end
 
@@ -379,13 +356,13 @@ class MirrorLog(Closeable):
 
         """
         if self._properties is None:
-            properties = MirrorProperties(cluster_id=cluster_id)
-            write_mirror_properties(self.directory, properties)
+            properties = files.MirrorProperties(cluster_id=cluster_id)
+            files.write_mirror_properties(self.directory, properties)
             self._properties = properties
         if cluster_id != self._properties.cluster_id:
             raise LogError(f"{self.name}: mirrors cluster {self._properties.cluster_id}, not {cluster_id}")
 
-    def begin(self, snapshot: CheckpointFile | None) -> Path | None:
+    def begin(self, snapshot: files.CheckpointFile | None) -> Path | None:
         """Begin at offset 0, or after a snapshot, which is copied; return where the previous log is archived, if any.
 
         Raises:
@@ -396,7 +373,7 @@ class MirrorLog(Closeable):
             raise LogError(f"{self.name}: not bound to a cluster yet")
         start = _LOG_START
         if snapshot is not None:
-            start = LogEnd(end_offset=snapshot.end_offset, epoch=snapshot.epoch)
+            start = files.LogEnd(end_offset=snapshot.end_offset, epoch=snapshot.epoch)
         before = self.end
         if before is not None and start.end_offset <= before.end_offset:
             raise LogError(
@@ -409,7 +386,7 @@ class MirrorLog(Closeable):
         # The commit point: a crash before this write leaves the old log with a checkpoint beyond its end; after it,
         # the next open completes the switch.
         properties = evolve(self._properties, start=start)
-        write_mirror_properties(self.directory, properties)
+        files.write_mirror_properties(self.directory, properties)
         self._properties = properties
         self.open_writer()
         return self.directory / archive_name(before.end_offset) if before and before.end_offset else None
@@ -467,9 +444,9 @@ def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fs
     """
     directory = Path(directory)
     try:
-        make_directories(directory)
+        files.make_directories(directory)
     except OSError as error:
-        raise log_error(error, directory, "cannot create") from error
+        raise files.log_error(error, directory, "cannot create") from error
     with ExitStack() as stack:
         _check_is_mirror_or_empty(directory)  # before a lock file is created in a foreign directory
         lock = stack.enter_context(closing(WriterLock.acquire(directory, force=False)))
@@ -483,15 +460,15 @@ def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fs
     return mirror
 
 
-def _check_is_mirror_or_empty(directory: Path) -> MirrorProperties | None:
-    properties = read_mirror_properties(directory)
+def _check_is_mirror_or_empty(directory: Path) -> files.MirrorProperties | None:
+    properties = files.read_mirror_properties(directory)
     if properties is not None:
         return properties
     try:
-        names = {path.name.removesuffix(TEMPORARY_SUFFIX) for path in directory.iterdir()}
+        names = {path.name.removesuffix(files.TEMPORARY_SUFFIX) for path in directory.iterdir()}
     except OSError as error:
-        raise log_error(error, directory, "cannot list") from error
-    if others := names - {LOCK_FILE, MIRROR_FILE}:
-        what = f"not a mirror (it contains {min(others)}, but no {MIRROR_FILE})"
+        raise files.log_error(error, directory, "cannot list") from error
+    if others := names - {LOCK_FILE, files.MIRROR_FILE}:
+        what = f"not a mirror (it contains {min(others)}, but no {files.MIRROR_FILE})"
         raise LogError(f"{directory}: {what}: expected a mirror of this cluster, or an empty directory")
     return None

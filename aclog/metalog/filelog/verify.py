@@ -13,6 +13,7 @@ from aclog.metalog.batches import decode_batch
 from aclog.metalog.committed_log import Closeable, EpochStart
 from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, decode_control
 from aclog.metalog.errors import DecodeError, LogError, ReplayError, is_newer_kafka
+from aclog.metalog.filelog import files
 from aclog.metalog.filelog.committed_mark import (
     MARK_FILE,
     CommittedMark,
@@ -20,20 +21,6 @@ from aclog.metalog.filelog.committed_mark import (
     decode_slots,
     open_valid_mark_file,
     read_committed,
-)
-from aclog.metalog.filelog.files import (
-    EPOCHS_FILE,
-    CheckpointFile,
-    SegmentFile,
-    epoch_at,
-    find_segments,
-    list_checkpoints,
-    list_segments,
-    log_error,
-    notices,
-    read_at,
-    read_epochs,
-    read_small,
 )
 from aclog.metalog.filelog.segments import (
     Epochs,
@@ -52,7 +39,7 @@ from aclog.metalog.machine import clock, disk, threads
 # Mirrors what Kafka's `RecordsSnapshotReader` expects of a snapshot.
 
 
-def verify_checkpoint(checkpoint: CheckpointFile, epochs: Epochs, log_start: int) -> Iterator[DecodeError]:
+def verify_checkpoint(checkpoint: files.CheckpointFile, epochs: Epochs, log_start: int) -> Iterator[DecodeError]:
     """Yield everything that is wrong with a checkpoint next to a log with these epochs that begins at `log_start`.
 
     Raises:
@@ -61,13 +48,13 @@ def verify_checkpoint(checkpoint: CheckpointFile, epochs: Epochs, log_start: int
     """
     path = str(checkpoint.path)
     end = checkpoint.end_offset
-    expected = epoch_at(epochs, end - 1) if epochs and end > log_start else None
+    expected = files.epoch_at(epochs, end - 1) if epochs and end > log_start else None
     if expected not in {None, checkpoint.epoch}:
         yield DecodeError(f"named for epoch {checkpoint.epoch}, but offset {end - 1} has epoch {expected}", path=path)
     try:
         fd = disk.open(checkpoint.path, os.O_RDONLY)
     except OSError as error:
-        raise log_error(error, checkpoint.path, "cannot read") from error
+        raise files.log_error(error, checkpoint.path, "cannot read") from error
     try:
         _check_frame(fd, checkpoint)
     except DecodeError as error:
@@ -76,7 +63,7 @@ def verify_checkpoint(checkpoint: CheckpointFile, epochs: Epochs, log_start: int
         disk.close(fd)
 
 
-def _check_frame(fd: int, checkpoint: CheckpointFile) -> None:
+def _check_frame(fd: int, checkpoint: files.CheckpointFile) -> None:
     # All batches of a checkpoint have the epoch of its name, so the same walk serves as for segments.
     epochs = (EpochStart(epoch=checkpoint.epoch, start_offset=0),)
     first = last = None
@@ -99,7 +86,7 @@ def _expect(
     what = f"expected a control batch with a {kind.__name__} as the {'last' if number else 'first'} batch"
     if not is_control:
         raise DecodeError(what, path=str(path), position=position)
-    record = decode_batch(read_at(fd, position, size)).records[number]
+    record = decode_batch(files.read_at(fd, position, size)).records[number]
     if not isinstance(decode_control(record.key or b"", record.value), kind):
         raise DecodeError(what, path=str(path), position=position)
 
@@ -149,24 +136,24 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
 
     """
     directory = Path(directory)
-    if directory.is_dir() and not list_segments(directory) and (alone := list_checkpoints(directory)):
+    if directory.is_dir() and not files.list_segments(directory) and (alone := files.list_checkpoints(directory)):
         yield from _verify_checkpoints_only(directory, alone, progress)
         return
-    find_segments(directory)
+    files.find_segments(directory)
     problems: list[DecodeError] = []
     committed = _committed(directory, problems)  # before the mark, which a live writer moves first
     mark = _mark(directory, problems)
     epochs = _epochs(directory, problems)
-    segments = find_segments(directory)  # listed after reading the mark, so that they contain all that it covers
-    checkpoints = list_checkpoints(directory)
+    segments = files.find_segments(directory)  # listed after reading the mark, so that they contain all that it covers
+    checkpoints = files.list_checkpoints(directory)
     paths = [file.path for file in segments] + [file.path for file in checkpoints]
     meter = _ProgressMeter(progress, sum(map(_size, paths)))
     start = segments[0].base_offset
     ends = {checkpoint.end_offset for checkpoint in checkpoints}
     _check_starts(directory, start, epochs, ends=ends, problems=problems)
-    if not (directory / EPOCHS_FILE).exists():
+    if not (directory / files.EPOCHS_FILE).exists():
         what = "missing: epochs were only checked for their order"
-        yield Finding(kind=FindingKind.NOTE, path=directory / EPOCHS_FILE, what=what)
+        yield Finding(kind=FindingKind.NOTE, path=directory / files.EPOCHS_FILE, what=what)
     yield from map(_finding, problems)
     yield from _verify_segments(segments, mark, epochs, meter, committed=committed)
     for checkpoint in checkpoints:
@@ -177,17 +164,17 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
 
 
 def _verify_checkpoints_only(
-    directory: Path, checkpoints: tuple[CheckpointFile, ...], progress: Progress | None
+    directory: Path, checkpoints: tuple[files.CheckpointFile, ...], progress: Progress | None
 ) -> Iterator[Finding]:
     """Check a directory without segments. What an interrupted creation of a log leaves is no problem."""
     problems: list[DecodeError] = []
     mark = _mark(directory, problems)
     try:
-        epochs = read_epochs(directory)
+        epochs = files.read_epochs(directory)
     except DecodeError as error:
         problems.append(error)
         epochs = None
-    if list_segments(directory):  # a node has created its log in the meantime
+    if files.list_segments(directory):  # a node has created its log in the meantime
         yield from verify(directory, progress)
         return
     newest = checkpoints[-1].end_offset
@@ -196,7 +183,7 @@ def _verify_checkpoints_only(
         problems.append(DecodeError(what, path=str(directory / MARK_FILE)))
     if epochs and not (mark is not None and mark < newest):  # else a snapshot ahead of the log is replacing it
         what = f"a log had epochs up to {epochs[-1].epoch}, but its segments are missing"
-        problems.append(DecodeError(what, path=str(directory / EPOCHS_FILE)))
+        problems.append(DecodeError(what, path=str(directory / files.EPOCHS_FILE)))
     yield from map(_finding, problems)
     meter = _ProgressMeter(progress, sum(_size(checkpoint.path) for checkpoint in checkpoints))
     for checkpoint in checkpoints:
@@ -208,7 +195,7 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError as error:
-        raise log_error(error, path, "cannot read") from error
+        raise files.log_error(error, path, "cannot read") from error
 
 
 def _check_starts(directory: Path, start: int, epochs: Epochs, ends: set[int], problems: list[DecodeError]) -> None:
@@ -220,7 +207,7 @@ def _check_starts(directory: Path, start: int, epochs: Epochs, ends: set[int], p
         what = (
             f"the first epoch begins at offset {epochs[0].start_offset}, where no checkpoint ends; the log at {start}"
         )
-        problems.append(DecodeError(what, path=str(directory / EPOCHS_FILE)))
+        problems.append(DecodeError(what, path=str(directory / files.EPOCHS_FILE)))
 
 
 @define
@@ -254,7 +241,7 @@ def _mark(directory: Path, problems: list[DecodeError]) -> int | None:
         with closing(file):
             mark = file.read().offset
         # The reader tolerates one damaged slot; here both are checked, because the next write may be interrupted too.
-        slots = decode_slots(read_small(path) or b"")
+        slots = decode_slots(files.read_small(path) or b"")
     except DecodeError as error:
         if error.path == str(path):
             problems.append(error)
@@ -275,14 +262,14 @@ def _committed(directory: Path, problems: list[DecodeError]) -> CommittedMark | 
 
 def _epochs(directory: Path, problems: list[DecodeError]) -> Epochs:
     try:
-        return read_epochs(directory)
+        return files.read_epochs(directory)
     except DecodeError as error:
         problems.append(error)
         return None
 
 
 def _verify_segments(
-    segments: tuple[SegmentFile, ...],
+    segments: tuple[files.SegmentFile, ...],
     mark: int | None,
     epochs: Epochs,
     meter: _ProgressMeter,
@@ -313,18 +300,18 @@ def _verify_segments(
     for start in epochs or ():
         if start.start_offset > end:
             what = f"epoch {start.epoch} begins at offset {start.start_offset}, beyond the log's end {end}"
-            yield Finding(path=last.parent / EPOCHS_FILE, what=what)
+            yield Finding(path=last.parent / files.EPOCHS_FILE, what=what)
 
 
 def _verify_segment(
-    file: SegmentFile, mark: int | None, epochs: Epochs, meter: _ProgressMeter
+    file: files.SegmentFile, mark: int | None, epochs: Epochs, meter: _ProgressMeter
 ) -> Iterator[tuple[int, DecodeError | None]]:
     """Yield the offset after each batch and what is wrong there; continues after damage if a whole batch follows."""
     position, offset = 0, file.base_offset
     try:
         fd = disk.open(file.path, os.O_RDONLY)
     except OSError as error:
-        raise log_error(error, file.path, "cannot read") from error
+        raise files.log_error(error, file.path, "cannot read") from error
     try:
         while mark is None or offset < mark:
             epoch = 0
@@ -394,7 +381,7 @@ class FileLogReader(Closeable):
     def notes(self) -> tuple[str, ...]:
         """Notes for users: the writer's notice at this moment, and the end of a log that Kafka wrote."""
         torn = () if self._torn_note is None else (self._torn_note,)
-        return (*notices(self.directory), *self._tail_notes, *torn)
+        return (*files.notices(self.directory), *self._tail_notes, *torn)
 
     @property
     def torn_note(self) -> str | None:
@@ -440,10 +427,10 @@ class FileLogReader(Closeable):
 
     def _reload_epochs(self) -> bool:
         """Reload leader-epoch-checkpoint and the mark file if the former has changed; return whether it has."""
-        identity = _identity(self.directory / EPOCHS_FILE)
+        identity = _identity(self.directory / files.EPOCHS_FILE)
         if identity == self._epochs_identity:
             return False
-        self._segments.epochs = read_epochs(self.directory)
+        self._segments.epochs = files.read_epochs(self.directory)
         self._reopen_marks()
         self._epochs_identity, self._end_identity = identity, None
         return True
@@ -508,7 +495,7 @@ def open_reader(directory: Path | str) -> FileLogReader:
 
     """
     directory = Path(directory)
-    find_segments(directory)
+    files.find_segments(directory)
     reader = FileLogReader(directory, Segments.open(directory, None))
     try:
         # Reads the mark once, so that damage is reported when the log is opened rather than at the first read.
@@ -526,7 +513,7 @@ def _identity(path: Path) -> tuple[int, ...] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise log_error(error, path, "cannot read") from error
+        raise files.log_error(error, path, "cannot read") from error
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 

@@ -22,16 +22,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegralType, StringType, TimestampNTZType, TimestampType
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
-from aclog.authorizer.audit import (
-    EXPECTED_VALUES,
-    MAX_EXCERPT,
-    TIME_SIZE,
-    ParsedLine,
-    Reason,
-    is_headed,
-    known_names,
-)
+from aclog.authorizer import audit
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.session import cause, own_error
 from aclog.snapshots.moments import parse_zone
@@ -298,10 +290,10 @@ def parse_lines(lines: DataFrame) -> DataFrame:
         "file",
         "line",
         F.when(whole, F.expr("try_variant_get(list, '$[0]', 'variant')")).alias("object"),
-        F.when(~fits, Reason.TOO_LONG)
-        .when(F.col("line").rlike(r"^\s*\z"), Reason.BLANK)
-        .when(~F.is_valid_utf8("line"), Reason.NOT_UTF8)
-        .when(~F.coalesce(whole, F.lit(False)), Reason.MALFORMED)
+        F.when(~fits, audit.Reason.TOO_LONG)
+        .when(F.col("line").rlike(r"^\s*\z"), audit.Reason.BLANK)
+        .when(~F.is_valid_utf8("line"), audit.Reason.NOT_UTF8)
+        .when(~F.coalesce(whole, F.lit(False)), audit.Reason.MALFORMED)
         .alias("reason"),
     )
 
@@ -396,9 +388,9 @@ def events_of_json(lines: DataFrame) -> DataFrame:
         "line",
         F.coalesce(
             F.col("reason"),
-            F.when(F.col("event").isNull(), Reason.OTHER_LOGGER),
-            F.when(F.col("loggedDecision").isNull(), Reason.BAD_DECISION),
-            F.when(F.col("timestamp").isNull(), Reason.BAD_TIMESTAMP),
+            F.when(F.col("event").isNull(), audit.Reason.OTHER_LOGGER),
+            F.when(F.col("loggedDecision").isNull(), audit.Reason.BAD_DECISION),
+            F.when(F.col("timestamp").isNull(), audit.Reason.BAD_TIMESTAMP),
         ).alias("reason"),
         F.when(F.col("event").isNotNull() & F.col("timestamp").isNull(), "no timestamp in ms since 1970").alias(
             "detail"
@@ -455,16 +447,16 @@ LINE_LIMIT: Final = 2000
 
 
 DETAILS: Final = {
-    Reason.NOT_UTF8: "not UTF-8",
-    Reason.NO_HEAD: "no time and message of Kafka's authorizer: a stack trace, or the rest of a torn line",
-    Reason.TORN: "truncated: does not end with the logger's name in parentheses",
-    Reason.OTHER_LOGGER: "not from kafka.authorizer.logger",
-    Reason.OTHER_MESSAGE: "from kafka.authorizer.logger, but not about an access",
-    Reason.AMBIGUOUS: "can be read in more than one way: a part of the layout occurs in it twice",
-    Reason.UNREADABLE: "not in a format that an authorizer of Kafka writes",
-    Reason.BAD_TIMESTAMP: "not a time: expected ISO 8601, or ms since 1970",
-    Reason.MALFORMED: "malformed, or with a different number of columns",
-    Reason.TOO_LONG: f"longer than {LONGEST_LINE >> 20} MiB: not read",
+    audit.Reason.NOT_UTF8: "not UTF-8",
+    audit.Reason.NO_HEAD: "no time and message of Kafka's authorizer: a stack trace, or the rest of a torn line",
+    audit.Reason.TORN: "truncated: does not end with the logger's name in parentheses",
+    audit.Reason.OTHER_LOGGER: "not from kafka.authorizer.logger",
+    audit.Reason.OTHER_MESSAGE: "from kafka.authorizer.logger, but not about an access",
+    audit.Reason.AMBIGUOUS: "can be read in more than one way: a part of the layout occurs in it twice",
+    audit.Reason.UNREADABLE: "not in a format that an authorizer of Kafka writes",
+    audit.Reason.BAD_TIMESTAMP: "not a time: expected ISO 8601, or ms since 1970",
+    audit.Reason.MALFORMED: "malformed, or with a different number of columns",
+    audit.Reason.TOO_LONG: f"longer than {LONGEST_LINE >> 20} MiB: not read",
 }
 
 
@@ -491,13 +483,13 @@ def validate_rows(raw: DataFrame, *, files: bool = False) -> DataFrame:
     """
     named = raw.select(
         "*",
-        enum_name(F.col("operation"), known_names(AclOperation)).alias("_operation"),
-        enum_name(F.col("resourceType"), known_names(ResourceType)).alias("_type"),
+        enum_name(F.col("operation"), audit.known_names(AclOperation)).alias("_operation"),
+        enum_name(F.col("resourceType"), audit.known_names(ResourceType)).alias("_type"),
         enum_name(F.col("patternType"), [PatternType.LITERAL.name]).alias("_pattern"),
         enum_name(F.col("loggedDecision"), ["ALLOWED", "DENIED"]).alias("_decision"),
     )
     checked = named.select("*", F.coalesce(F.col("reason"), _fault()).alias("_reason"))
-    rejected = F.col("_reason").isNotNull() & (F.col("_reason") != Reason.BLANK.value)
+    rejected = F.col("_reason").isNotNull() & (F.col("_reason") != audit.Reason.BLANK.value)
     return checked.select(
         *(F.col(name).cast("string") for name in ("principal", "host")),
         F.col("_operation").alias("operation"),
@@ -537,7 +529,7 @@ def split_validated(batch: pa.RecordBatch) -> Split:
     """Split rows from `validate_rows` by their reason."""
     reasons = batch.column("reason")
     accesses = batch.filter(pc.is_null(reasons)).select(list(ACCESS_COLUMNS)).cast(ACCESS_SCHEMA)
-    rejected = batch.filter(pc.not_equal(reasons, pa.scalar(Reason.BLANK.value)))
+    rejected = batch.filter(pc.not_equal(reasons, pa.scalar(audit.Reason.BLANK.value)))
     times = rejected.column(TIMESTAMP)
     rejects = _with_places(rejected.select(list(REJECT_COLUMNS)), times, times)
     blanks = batch.num_rows - accesses.num_rows - rejects.num_rows
@@ -549,11 +541,11 @@ def _fault() -> Column:
     """Return the reason to reject the values of a row, or null."""
     missing = _empty("principal") | _empty("host") | _empty("operation") | _empty("resourceType")
     return (
-        F.when(missing | F.col("resourceName").isNull(), Reason.MISSING_VALUE)
-        .when(F.col("_operation").isNull(), Reason.BAD_OPERATION)
-        .when(F.col("_type").isNull(), Reason.BAD_RESOURCE_TYPE)
-        .when(F.col("patternType").isNotNull() & F.col("_pattern").isNull(), Reason.BAD_PATTERN_TYPE)
-        .when(F.col("loggedDecision").isNotNull() & F.col("_decision").isNull(), Reason.BAD_DECISION)
+        F.when(missing | F.col("resourceName").isNull(), audit.Reason.MISSING_VALUE)
+        .when(F.col("_operation").isNull(), audit.Reason.BAD_OPERATION)
+        .when(F.col("_type").isNull(), audit.Reason.BAD_RESOURCE_TYPE)
+        .when(F.col("patternType").isNotNull() & F.col("_pattern").isNull(), audit.Reason.BAD_PATTERN_TYPE)
+        .when(F.col("loggedDecision").isNotNull() & F.col("_decision").isNull(), audit.Reason.BAD_DECISION)
     )
 
 
@@ -564,9 +556,9 @@ def _empty(name: str) -> Column:
 def _detail() -> Column:
     """Return the detail for a reason."""
     reason = F.col("_reason")
-    detail = F.when(reason == Reason.MISSING_VALUE, F.concat(F.lit("no "), _missing_names()))
-    for bad, (name, expected) in EXPECTED_VALUES.items():
-        excerpt = F.substring(name, 1, MAX_EXCERPT)
+    detail = F.when(reason == audit.Reason.MISSING_VALUE, F.concat(F.lit("no "), _missing_names()))
+    for bad, (name, expected) in audit.EXPECTED_VALUES.items():
+        excerpt = F.substring(name, 1, audit.MAX_EXCERPT)
         detail = detail.when(reason == bad, F.concat(F.lit(f"{name} `"), excerpt, F.lit(f"`: expected {expected}")))
     for other, text in DETAILS.items():
         detail = detail.when(reason == other, F.lit(text))
@@ -583,7 +575,7 @@ def _missing_names() -> Column:
 
 
 Array: TypeAlias = "pa.Array[Any]"
-_NAMES: Final = ParsedLine._fields[:11]
+_NAMES: Final = audit.ParsedLine._fields[:11]
 """The fields of ParsedLine that are columns of ACCESS_SCHEMA, in its order without the time."""
 
 
@@ -613,13 +605,13 @@ def split_lines(batch: pa.RecordBatch, zone: tzinfo = UTC) -> Split:
     is_long: Any = pc.greater(pc.binary_length(texts), pa.scalar(LONGEST_LINE))
     lines: Any = pc.binary_join_element_wise(pc.if_else(is_long, pa.scalar(b""), texts), b"", b"\n")
     columns, times = _read_lines(lines, batch.column("file"), zone)
-    columns = _with_reason(columns, is_long, Reason.TOO_LONG)
+    columns = _with_reason(columns, is_long, audit.Reason.TOO_LONG)
     reasons: Any = columns.column("reason")
     good = pc.is_null(reasons)
     fields = dict(zip((name for name in ACCESS_SCHEMA.names if name != TIMESTAMP), _NAMES, strict=True))
     arrays = [times if name == TIMESTAMP else columns.column(fields[name]) for name in ACCESS_SCHEMA.names]
     accesses = pa.RecordBatch.from_arrays(arrays, names=ACCESS_SCHEMA.names).filter(good).cast(ACCESS_SCHEMA)
-    bad = pc.not_equal(reasons, pa.scalar(Reason.BLANK.value))
+    bad = pc.not_equal(reasons, pa.scalar(audit.Reason.BLANK.value))
     rejects = _rejects(
         [line.decode(errors="replace") for line in texts.filter(bad).to_pylist()],
         batch.column("file").filter(bad).to_pylist(),
@@ -630,7 +622,7 @@ def split_lines(batch: pa.RecordBatch, zone: tzinfo = UTC) -> Split:
     return Split(accesses=accesses, rejects=rejects, files=batch.column("file").filter(good), blanks=blanks)
 
 
-def _with_reason(columns: pa.RecordBatch, where: Array, reason: Reason) -> pa.RecordBatch:
+def _with_reason(columns: pa.RecordBatch, where: Array, reason: audit.Reason) -> pa.RecordBatch:
     """Return the fields of lines with another `reason` for some."""
     reasons: Any = pc.if_else(where, pa.scalar(reason.value), columns.column("reason"))
     return columns.set_column(columns.schema.get_field_index("reason"), "reason", reasons)
@@ -691,6 +683,6 @@ def _with_places(rejects: pa.RecordBatch, earliest: Array, latest: Array) -> pa.
 
 
 def _line_detail(reason: str, parsed: str | None, line: str) -> str:
-    if reason == Reason.BAD_TIMESTAMP and is_headed(line):
-        return f"no such time: {line[1:TIME_SIZE]}"
-    return DETAILS.get(Reason(reason)) or parsed or ""
+    if reason == audit.Reason.BAD_TIMESTAMP and audit.is_headed(line):
+        return f"no such time: {line[1 : audit.TIME_SIZE]}"
+    return DETAILS.get(audit.Reason(reason)) or parsed or ""

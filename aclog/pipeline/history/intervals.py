@@ -21,15 +21,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from aclog.analysis.regions import Query, Root
 from aclog.analysis.timeline import Interval, Question, concerns_controllers
 from aclog.analysis.timeline import intervals as intervals_of
-from aclog.authorizer.acl import (
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.codes import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclOperation,
     AclPermissionType,
     PatternType,
     ResourceType,
-    StandardAcl,
-    StandardAclWithId,
 )
 from aclog.authorizer.settings import Settings
 from aclog.metalog.batches import scan_batches

@@ -26,20 +26,8 @@ from aclog.metalog.columns import Bools
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.control_records import SnapshotFooter, decode_control_batch
 from aclog.metalog.errors import ConfigError, DecodeError, LogError
-from aclog.metalog.filelog import open_reader
+from aclog.metalog.filelog import files, open_reader
 from aclog.metalog.filelog.committed_mark import read_committed
-from aclog.metalog.filelog.files import (
-    CheckpointFile,
-    SegmentFile,
-    find_segments,
-    list_checkpoints,
-    list_segments,
-    log_error,
-    notices,
-    parse_checkpoint_name,
-    read_at,
-    read_epochs,
-)
 from aclog.metalog.filelog.segments import Segment, checked_batches, next_whole_batch
 from aclog.pipeline.source.rows import (
     DAMAGED,
@@ -115,7 +103,7 @@ def file_ranges(
         finally:
             os.close(fd)
     except OSError as error:
-        raise log_error(error, path, "cannot read") from error
+        raise files.log_error(error, path, "cannot read") from error
     begins = [start, *cuts]
     ends = [(cut.position, cut.offset) for cut in cuts] + [(size, end_offset)]
     return [
@@ -143,7 +131,7 @@ def _cuts(
         if follows and position - last >= most_bytes:
             # a damaged length leads anywhere: cut only at what looks like a batch with a plausible offset
             try:
-                header = read_header(read_at(fd, position, HEADER_SIZE))
+                header = read_header(files.read_at(fd, position, HEADER_SIZE))
             except DecodeError:
                 return
             if header.base_offset <= base or (end_offset is not None and header.base_offset >= end_offset):
@@ -161,7 +149,7 @@ def _positions(fd: int, position: int, size: int) -> Iterator[tuple[int, bool]]:
     while position + HEADER_SIZE <= size:
         at = position - begin
         if at + HEADER_SIZE > len(data):
-            data, begin, at = read_at(fd, position, _WINDOW), position, 0
+            data, begin, at = files.read_at(fd, position, _WINDOW), position, 0
             if len(data) < HEADER_SIZE:
                 return
         base, length = _OFFSET_AND_LENGTH.unpack_from(data, at)
@@ -192,7 +180,7 @@ def headers(path: Path, start: OffsetPosition) -> Iterator[tuple[int, BatchHeade
                 yield position, header
                 position, offset = position + header.size, header.end_offset
     except OSError as error:
-        raise log_error(error, path, "cannot read") from error
+        raise files.log_error(error, path, "cannot read") from error
 
 
 # Where to resume reading after damage: at the next complete batch with a plausible offset.
@@ -224,7 +212,7 @@ def next_trusted(fd: int, at: OffsetPosition, end: OffsetPosition) -> OffsetPosi
 
 def _after_single_damage(fd: int, at: OffsetPosition, end: OffsetPosition) -> OffsetPosition | None:
     try:
-        header = read_header(read_at(fd, at.position, HEADER_SIZE))
+        header = read_header(files.read_at(fd, at.position, HEADER_SIZE))
     except DecodeError:
         return None
     behind = OffsetPosition(position=at.position + header.size, offset=at.offset + header.record_count)
@@ -237,10 +225,10 @@ def _after_single_damage(fd: int, at: OffsetPosition, end: OffsetPosition) -> Of
 def _valid(fd: int, position: int, end: int) -> BatchHeader | None:
     """Return the header of the batch at `position` if it is complete, ends by `end`, and has a correct CRC."""
     try:
-        header = read_header(read_at(fd, position, HEADER_SIZE))
+        header = read_header(files.read_at(fd, position, HEADER_SIZE))
         if header.size > min(LARGEST_BATCH, end - position):
             return None
-        check_crc(read_at(fd, position, header.size), 0, header)
+        check_crc(files.read_at(fd, position, header.size), 0, header)
     except DecodeError:
         return None
     return header
@@ -346,11 +334,11 @@ class _RangeReader:
 
     def _window(self) -> bytes:
         remaining = self.range.end - self.at.position
-        data = read_at(self.fd, self.at.position, min(WINDOW, remaining))
+        data = files.read_at(self.fd, self.at.position, min(WINDOW, remaining))
         needed = int.from_bytes(data[8:12], signed=True) + 12
         # the first batch may be larger than a window; a length beyond the limit is damage, which `_problem` reports
         if len(data) < needed <= min(LARGEST_BATCH, remaining):
-            data = read_at(self.fd, self.at.position, needed)
+            data = files.read_at(self.fd, self.at.position, needed)
         return data
 
     def _in_place(self, batches: BatchColumns) -> int:
@@ -589,7 +577,7 @@ class Extent:
     `end` is MAX_OFFSET if damage hides the end of a Kafka node's log and is to be set aside.
     """
 
-    segments: tuple[SegmentFile, ...]
+    segments: tuple[files.SegmentFile, ...]
     epochs: tuple[EpochStart, ...] | None
     start: int
     end: int
@@ -608,9 +596,9 @@ def plan(options: Options, selection: RowSelection) -> list[FileRange]:
     assert path is not None  # noqa: S101 - read_options checks it
     if path.is_file():
         return _checkpoint_ranges(_named_checkpoint(path), options, selection)
-    checkpoints = list_checkpoints(path) if path.is_dir() else ()
+    checkpoints = files.list_checkpoints(path) if path.is_dir() else ()
     choice = options.checkpoints
-    if choice is None and checkpoints and not list_segments(path):
+    if choice is None and checkpoints and not files.list_segments(path):
         if committed := read_committed(path):
             committed.check_exists()  # a checkpoint alone would be a state without most of the rules
         if not checkpoints[-1].end_offset:
@@ -633,19 +621,19 @@ def extent(directory: Path, *, set_aside: bool = False) -> Extent:
 
     """
     committed = read_committed(directory)  # before the log: a live writer moves the log on first
-    find_segments(directory)
+    files.find_segments(directory)
     try:
         with open_reader(directory) as reader:
             end = reader.high_watermark()
-        for text in (*(committed.notes(end) if committed else ()), *notices(directory)):
+        for text in (*(committed.notes(end) if committed else ()), *files.notices(directory)):
             _log.warning(text)
     except DecodeError as error:
-        if not set_aside or Path(error.path or "") not in {file.path for file in list_segments(directory)}:
+        if not set_aside or Path(error.path or "") not in {file.path for file in files.list_segments(directory)}:
             raise
         end = MAX_OFFSET
-    epochs = read_epochs(directory)  # after the mark: it then has every epoch below the mark
+    epochs = files.read_epochs(directory)  # after the mark: it then has every epoch below the mark
     # a segment that was rolled after the mark was read begins above it
-    segments = tuple(file for file in find_segments(directory) if file.base_offset <= end)
+    segments = tuple(file for file in files.find_segments(directory) if file.base_offset <= end)
     if not segments:
         raise LogError(f"{directory}: no segment begins at or below offset {end}, the high-water mark")
     return Extent(segments=segments, epochs=epochs, start=segments[0].base_offset, end=end)
@@ -666,14 +654,14 @@ def _log_ranges(log_extent: Extent, options: Options, selection: RowSelection) -
     return [each for each in ranges if selection.between(each.offset, each.end_offset or MAX_OFFSET)]
 
 
-def _named_checkpoint(path: Path) -> CheckpointFile:
-    parsed = parse_checkpoint_name(path.name)
+def _named_checkpoint(path: Path) -> files.CheckpointFile:
+    parsed = files.parse_checkpoint_name(path.name)
     if parsed is None:
         raise ConfigError(f"{path}: expected a log directory or a checkpoint (such as {0:020d}-{1:010d}.checkpoint)")
-    return CheckpointFile(end_offset=parsed[0], epoch=parsed[1], path=path)
+    return files.CheckpointFile(end_offset=parsed[0], epoch=parsed[1], path=path)
 
 
-def _checkpoint_ranges(checkpoint: CheckpointFile, options: Options, selection: RowSelection) -> list[FileRange]:
+def _checkpoint_ranges(checkpoint: files.CheckpointFile, options: Options, selection: RowSelection) -> list[FileRange]:
     """Return the ranges of a checkpoint: its records have offsets from 0 on, and the epoch in its name."""
     ranges = file_ranges(
         checkpoint.path,
@@ -806,7 +794,7 @@ class DirectoryStream:
             raise LogError(f"{text}; set option failOnDataLoss=false to continue with a row for the gap")
         return LostRange(offset=start, text=text)
 
-    def _locate(self, file: SegmentFile, offset: int) -> OffsetPosition:
+    def _locate(self, file: files.SegmentFile, offset: int) -> OffsetPosition:
         """Return where the batch that holds `offset` begins, or the last batch before damage that precedes it."""
         # the index of a Kafka segment finds a batch nearby; positions met on the way make the next call shorter
         segment = self._segments.setdefault(file.path, Segment(file))
@@ -822,7 +810,7 @@ class DirectoryStream:
         return place
 
 
-def _holding(segments: Sequence[SegmentFile], offset: int) -> int:
+def _holding(segments: Sequence[files.SegmentFile], offset: int) -> int:
     return max(bisect_right(segments, offset, key=lambda file: file.base_offset) - 1, 0)
 
 

@@ -11,35 +11,15 @@ from attrs import evolve, fields, frozen
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
+from aclog.authorizer.acl import code_name
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.credentials.scram import ScramMechanism
+from aclog.metalog import control_records, records
 from aclog.metalog.batches import BatchColumns, ValueColumns, read_header, read_values, scan_values
 from aclog.metalog.codec import SCHEMAS, decode_record, read_frame
 from aclog.metalog.columns import Bools, Int64s, bytes_at, read_acls, slices_at
-from aclog.metalog.control_records import (
-    ControlRecord,
-    KRaftVersion,
-    KRaftVoters,
-    LeaderChange,
-    OpaqueControlRecord,
-    SnapshotFooter,
-    SnapshotHeader,
-    decode_control_batch,
-)
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.primitives import uuid_text
-from aclog.metalog.records import (
-    FRAME_VERSION,
-    AccessControlEntryRecord,
-    DelegationTokenRecord,
-    MetadataRecord,
-    OpaqueRecord,
-    RecordType,
-    RemoveAccessControlEntryRecord,
-    RemoveDelegationTokenRecord,
-    RemoveUserScramCredentialRecord,
-    UserScramCredentialRecord,
-)
 from aclog.metalog.text_forms import may_hold_secret, type_name
 from aclog.pipeline.spark_versions import (
     EqualTo,
@@ -367,7 +347,13 @@ _INTERPRETED = np.array(sorted(SCHEMAS), np.int64)
 _CONTROL_NAMES = MappingProxyType(
     {
         int(each.control_type): each.__name__
-        for each in (LeaderChange, SnapshotHeader, SnapshotFooter, KRaftVersion, KRaftVoters)
+        for each in (
+            control_records.LeaderChange,
+            control_records.SnapshotHeader,
+            control_records.SnapshotFooter,
+            control_records.KRaftVersion,
+            control_records.KRaftVoters,
+        )
     }
 )
 
@@ -445,7 +431,7 @@ def _data_rows(buffer: bytes, values: ValueColumns) -> Rows:
     kind = bytes_at(data, start + 1).astype(np.int64)
     version = bytes_at(data, start + 2).astype(np.int64)
     # type and version are varints, of one byte in all plain records
-    plain = (bytes_at(data, start) == FRAME_VERSION) & (kind < 0x80) & (version < 0x80) & (end - start >= 3)
+    plain = (bytes_at(data, start) == records.FRAME_VERSION) & (kind < 0x80) & (version < 0x80) & (end - start >= 3)
     plain &= (version == 0) | ~np.isin(kind, _INTERPRETED)
     for row in np.flatnonzero(~plain).tolist():
         value = buffer[start[row] : end[row]]
@@ -475,12 +461,14 @@ def _controls(buffer: bytes, batches: BatchColumns) -> Iterator[tuple[int, int, 
     for number in np.flatnonzero(batches.is_control).tolist():
         position = int(batches.position[number])
         header = read_header(buffer, position)
-        for offset, record in enumerate(decode_control_batch(buffer, position, header), header.base_offset):
+        for offset, record in enumerate(
+            control_records.decode_control_batch(buffer, position, header), header.base_offset
+        ):
             yield number, offset, *_control_kind(record)
 
 
-def _control_kind(record: ControlRecord) -> tuple[int, int]:
-    if isinstance(record, OpaqueControlRecord):
+def _control_kind(record: control_records.ControlRecord) -> tuple[int, int]:
+    if isinstance(record, control_records.OpaqueControlRecord):
         return _OPAQUE_CONTROL_KIND + record.control_type, int.from_bytes(record.key[:2], signed=True)
     return CONTROL_KIND + record.control_type, record.version
 
@@ -491,8 +479,8 @@ def _control_kind(record: ControlRecord) -> tuple[int, int]:
 Array: TypeAlias = "pa.Array[Any]"
 
 _REMOVE_SIZE = 20
-_SCRAM_KINDS = (RecordType.USER_SCRAM_CREDENTIAL_RECORD, RecordType.REMOVE_USER_SCRAM_CREDENTIAL_RECORD)
-_TOKEN_KINDS = (RecordType.DELEGATION_TOKEN_RECORD, RecordType.REMOVE_DELEGATION_TOKEN_RECORD)
+_SCRAM_KINDS = (records.RecordType.USER_SCRAM_CREDENTIAL_RECORD, records.RecordType.REMOVE_USER_SCRAM_CREDENTIAL_RECORD)
+_TOKEN_KINDS = (records.RecordType.DELEGATION_TOKEN_RECORD, records.RecordType.REMOVE_DELEGATION_TOKEN_RECORD)
 
 
 def acl_column(buffer: bytes, rows: Rows) -> Array:
@@ -502,8 +490,8 @@ def acl_column(buffer: bytes, rows: Rows) -> Array:
         DecodeError: a damaged record, with the position in the buffer and the offset.
 
     """
-    added = np.flatnonzero(rows.kind == RecordType.ACCESS_CONTROL_ENTRY_RECORD)
-    removed = np.flatnonzero(rows.kind == RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD)
+    added = np.flatnonzero(rows.kind == records.RecordType.ACCESS_CONTROL_ENTRY_RECORD)
+    removed = np.flatnonzero(rows.kind == records.RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD)
     acls, undecoded = read_acls(buffer, rows.value_start[added], rows.value_end[added])
     plain = _plain_removals(buffer, rows.take(removed))
     odd = np.concatenate((added[undecoded], removed[~plain]))
@@ -532,10 +520,10 @@ def _odd_acls(buffer: bytes, rows: Rows, at: Int64s) -> Array:
     return pa.array([_acl(decode_row(buffer, rows, row)) for row in at.tolist()], ACL_TYPE)
 
 
-def _acl(record: MetadataRecord) -> dict[str, str]:
-    if isinstance(record, RemoveAccessControlEntryRecord):
+def _acl(record: records.MetadataRecord) -> dict[str, str]:
+    if isinstance(record, records.RemoveAccessControlEntryRecord):
         return {"id": uuid_text(record.id)}
-    assert isinstance(record, AccessControlEntryRecord)  # noqa: S101 - by the row's kind
+    assert isinstance(record, records.AccessControlEntryRecord)  # noqa: S101 - by the row's kind
     return {
         "id": uuid_text(record.id),
         "resourceType": code_name(ResourceType, record.resource_type),
@@ -555,13 +543,13 @@ def scram_column(buffer: bytes, rows: Rows) -> Array:
     return spread(pa.array(structs, SCRAM_TYPE), at, len(rows))
 
 
-def _scram(record: MetadataRecord) -> dict[str, object]:
-    assert isinstance(record, UserScramCredentialRecord | RemoveUserScramCredentialRecord)  # noqa: S101 - as above
+def _scram(record: records.MetadataRecord) -> dict[str, object]:
+    assert isinstance(record, records.UserScramCredentialRecord | records.RemoveUserScramCredentialRecord)  # noqa: S101 - as above
     try:
         mechanism = ScramMechanism(record.mechanism).mechanism_name
     except ValueError:
         mechanism = "UNKNOWN"
-    iterations = record.iterations if isinstance(record, UserScramCredentialRecord) else None
+    iterations = record.iterations if isinstance(record, records.UserScramCredentialRecord) else None
     return {"name": record.name, "mechanism": mechanism, "iterations": iterations}
 
 
@@ -572,10 +560,10 @@ def token_column(buffer: bytes, rows: Rows) -> Array:
     return spread(pa.array(structs, TOKEN_TYPE), at, len(rows))
 
 
-def _token(record: MetadataRecord) -> dict[str, object]:
-    if isinstance(record, RemoveDelegationTokenRecord):
+def _token(record: records.MetadataRecord) -> dict[str, object]:
+    if isinstance(record, records.RemoveDelegationTokenRecord):
         return {"tokenId": record.token_id}
-    assert isinstance(record, DelegationTokenRecord)  # noqa: S101 - as above
+    assert isinstance(record, records.DelegationTokenRecord)  # noqa: S101 - as above
     return {
         "tokenId": record.token_id,
         "owner": record.owner,
@@ -592,7 +580,7 @@ def _time(millis: int) -> int | None:
     return int(micros[0]) if timed[0] else None
 
 
-def decode_row(buffer: bytes, rows: Rows, row: int) -> MetadataRecord:
+def decode_row(buffer: bytes, rows: Rows, row: int) -> records.MetadataRecord:
     """Return the record of one row, by the scalar decoder.
 
     Raises:
@@ -625,23 +613,23 @@ MOST_ROWS = 1 << 16
 """The maximum number of rows in an Arrow batch."""
 
 _OF_NODES = {
-    RecordType.REGISTER_BROKER_RECORD,
-    RecordType.UNREGISTER_BROKER_RECORD,
-    RecordType.FENCE_BROKER_RECORD,
-    RecordType.UNFENCE_BROKER_RECORD,
-    RecordType.BROKER_REGISTRATION_CHANGE_RECORD,
-    RecordType.UNREGISTER_CONTROLLER_RECORD,
+    records.RecordType.REGISTER_BROKER_RECORD,
+    records.RecordType.UNREGISTER_BROKER_RECORD,
+    records.RecordType.FENCE_BROKER_RECORD,
+    records.RecordType.UNFENCE_BROKER_RECORD,
+    records.RecordType.BROKER_REGISTRATION_CHANGE_RECORD,
+    records.RecordType.UNREGISTER_CONTROLLER_RECORD,
 }
 """Records that do not affect access: their bytes are in the column `opaque`, as are those of topics."""
 
 _NOT_OPAQUE = np.array(sorted(SCHEMAS.keys() - _OF_NODES), np.int64)
 _WITHOUT_STRUCT = np.array(
     [
-        RecordType.FEATURE_LEVEL_RECORD,
-        RecordType.NO_OP_RECORD,
-        RecordType.BEGIN_TRANSACTION_RECORD,
-        RecordType.END_TRANSACTION_RECORD,
-        RecordType.ABORT_TRANSACTION_RECORD,
+        records.RecordType.FEATURE_LEVEL_RECORD,
+        records.RecordType.NO_OP_RECORD,
+        records.RecordType.BEGIN_TRANSACTION_RECORD,
+        records.RecordType.END_TRANSACTION_RECORD,
+        records.RecordType.ABORT_TRANSACTION_RECORD,
         *sorted(_OF_NODES),
     ],
     np.int64,
@@ -719,9 +707,9 @@ def _opaque(part: _Part) -> Array:
     rows = part.rows
     opaque = (rows.kind < CONTROL_KIND) & ~np.isin(rows.kind, _NOT_OPAQUE)
     # a config may be a password: it is shown only if its name excludes that
-    for row in np.flatnonzero(rows.kind == RecordType.CONFIG_RECORD).tolist():
+    for row in np.flatnonzero(rows.kind == records.RecordType.CONFIG_RECORD).tolist():
         value = part.buffer[rows.value_start[row] : rows.value_end[row]]
-        record = OpaqueRecord(api_key=int(rows.kind[row]), version=int(rows.version[row]), value=value)
+        record = records.OpaqueRecord(api_key=int(rows.kind[row]), version=int(rows.version[row]), value=value)
         opaque[row] = not may_hold_secret(record)
     at = np.flatnonzero(opaque)
     return spread(slices(part.buffer, rows.value_start[at], rows.value_end[at]), at, len(rows))

@@ -8,16 +8,9 @@ from typing import Any, Final, TypeVar
 from attrs import define, field, frozen
 from kio.schema.errors import ErrorCode
 
-from aclog.authorizer.acl import (
-    CLUSTER_NAME,
-    SUPPORTED_OPERATIONS,
-    AclBindingFilter,
-    AclOperation,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl
 from aclog.authorizer.audit import api_name
+from aclog.authorizer.codes import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from aclog.authorizer.index.base import LONGEST_REMEMBERED
 from aclog.authorizer.interface import Action, AuthorizationResult, Authorizer, AuthorizerSession, require_on_cluster
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, KafkaPrincipal
@@ -25,6 +18,7 @@ from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG
 from aclog.config.listeners import access_property, has_kafkas_semantics
 from aclog.config.node_config import HostPort, NodeConfig
 from aclog.credentials.tokens import Renewer
+from aclog.protocol import api_keys, error_codes
 from aclog.protocol.acls import (
     CreateAclsRequest,
     create_acls_body,
@@ -32,13 +26,7 @@ from aclog.protocol.acls import (
     describe_acls_chunks,
     token_refused_response,
 )
-from aclog.protocol.error_codes import (
-    CLUSTER_AUTHORIZATION_FAILED,
-    SECURITY_DISABLED,
-    UNKNOWN_SERVER_ERROR,
-    UNSUPPORTED_VERSION,
-)
-from aclog.protocol.headers import DESCRIBE_CLUSTER, DESCRIBE_CONFIGS, MalformedRequestError, Request, RequestError
+from aclog.protocol.headers import MalformedRequestError, Request, RequestError
 from aclog.protocol.messages import build, build_response
 from aclog.protocol.session import ANONYMOUS, SecurityProtocol
 from aclog.server.loops import MANY, committed, offload_if
@@ -73,7 +61,7 @@ def owner_of(request: Request) -> KafkaPrincipal:
     if not name:
         return request.session.principal
     if body.owner_principal_type is None:
-        raise RequestError(UNKNOWN_SERVER_ERROR)
+        raise RequestError(error_codes.UNKNOWN_SERVER_ERROR)
     return KafkaPrincipal(type=body.owner_principal_type, name=name)
 
 
@@ -242,7 +230,7 @@ class AclApis:
     def _authorized(self, request: Request, operation: int) -> Authorizer:
         self.auth.authorize_cluster_operation(request, operation)
         if self.auth.authorizer is None:
-            raise RequestError(SECURITY_DISABLED, "No Authorizer is configured.")
+            raise RequestError(error_codes.SECURITY_DISABLED, "No Authorizer is configured.")
         return self.auth.authorizer
 
 
@@ -359,7 +347,7 @@ def describe_cluster(
     if body.include_cluster_authorized_operations:
         operations = auth.pinned(request).cluster_operations(request)
     return build_response(
-        DESCRIBE_CLUSTER,
+        api_keys.DESCRIBE_CLUSTER,
         version,
         endpoint_type=endpoint_type,
         cluster_id=cluster_id,
@@ -380,7 +368,7 @@ def describe_cluster(
 
 
 def _node(version: int, **about: Any) -> Any:
-    return build(DESCRIBE_CLUSTER, version, "response", "DescribeClusterBroker", **about)
+    return build(api_keys.DESCRIBE_CLUSTER, version, "response", "DescribeClusterBroker", **about)
 
 
 def _mismatched(version: int, requested_type: int, served: int) -> bytes:
@@ -396,7 +384,7 @@ def _mismatched(version: int, requested_type: int, served: int) -> bytes:
         error = ErrorCode.unsupported_endpoint_type
         message = f"Unsupported endpoint type {requested_type}"
     return build_response(
-        DESCRIBE_CLUSTER,
+        api_keys.DESCRIBE_CLUSTER,
         version,
         error_code=error,
         error_message=message,
@@ -438,9 +426,9 @@ class AccessSettingsApi:
 
         """
         if not asks_for_access_settings(request, self.node_id):
-            raise RequestError(UNSUPPORTED_VERSION, NO_OTHER_CONFIGS)
+            raise RequestError(error_codes.UNSUPPORTED_VERSION, NO_OTHER_CONFIGS)
         if not self.auth.on_cluster(request, AclOperation.DESCRIBE_CONFIGS):
-            raise RequestError(CLUSTER_AUTHORIZATION_FAILED)
+            raise RequestError(error_codes.CLUSTER_AUTHORIZATION_FAILED)
         return describe_access_settings(self.settings, request)
 
 
@@ -472,7 +460,7 @@ def describe_access_settings(settings: Mapping[str, str], request: Request) -> b
         """Return the answer for a resource, which is this node."""
         configs = tuple(
             build(
-                DESCRIBE_CONFIGS,
+                api_keys.DESCRIBE_CONFIGS,
                 version,
                 "response",
                 "DescribeConfigsResourceResult",
@@ -485,7 +473,7 @@ def describe_access_settings(settings: Mapping[str, str], request: Request) -> b
             for key in sorted(set(resource.configuration_keys) & settings.keys())
         )
         return build(
-            DESCRIBE_CONFIGS,
+            api_keys.DESCRIBE_CONFIGS,
             version,
             "response",
             "DescribeConfigsResult",
@@ -494,4 +482,4 @@ def describe_access_settings(settings: Mapping[str, str], request: Request) -> b
             configs=configs,
         )
 
-    return build_response(DESCRIBE_CONFIGS, version, results=tuple(map(result, request.body.resources)))
+    return build_response(api_keys.DESCRIBE_CONFIGS, version, results=tuple(map(result, request.body.resources)))

@@ -13,7 +13,7 @@ from uuid import UUID
 from attrs import define, evolve, field, frozen
 from kio.schema.errors import ErrorCode
 
-from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.client.connection import Connection, connect
 from aclog.client.errors import LoginError, UnreachableError
@@ -30,25 +30,9 @@ from aclog.credentials.tokens import (
 from aclog.metalog.codec import read_frame
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.records import DelegationTokenRecord, RecordType
+from aclog.protocol import api_keys, error_codes
 from aclog.protocol.acls import describe_tokens_response, token_expiry_response
-from aclog.protocol.error_codes import (
-    CLUSTER_AUTHORIZATION_FAILED,
-    DELEGATION_TOKEN_AUTHORIZATION_FAILED,
-    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-    INVALID_REQUEST,
-    NOT_CONTROLLER,
-    REQUEST_TIMED_OUT,
-    UNKNOWN_SERVER_ERROR,
-    UNSUPPORTED_VERSION,
-)
 from aclog.protocol.headers import (
-    BROKER_HEARTBEAT,
-    BROKER_REGISTRATION,
-    CREATE_DELEGATION_TOKEN,
-    DESCRIBE_CLIENT_QUOTAS,
-    DESCRIBE_USER_SCRAM_CREDENTIALS,
-    ENVELOPE,
-    METADATA,
     Handler,
     OutcomeUnknownError,
     Request,
@@ -117,19 +101,20 @@ def describe_client_quotas(image: Image, request: Request) -> bytes:
         if all(component.matches(dict(entity)) for component in components)
         and (not body.strict or len(entity) == len(components))  # strict: no entity types beyond those in the filter
     )
-    return build_response(DESCRIBE_CLIENT_QUOTAS, version, entries=entries)
+    return build_response(api_keys.DESCRIBE_CLIENT_QUOTAS, version, entries=entries)
 
 
 def _components(components: Iterable[Any]) -> list[_Component]:
     by_type: dict[str, _Component] = {}
     for each in components:
         if not each.entity_type:
-            raise RequestError(INVALID_REQUEST, "Unexpected empty filter component type.")
+            raise RequestError(error_codes.INVALID_REQUEST, "Unexpected empty filter component type.")
         if each.entity_type not in _ENTITY_TYPES:
-            raise RequestError(UNSUPPORTED_VERSION, f"Unsupported entity type {each.entity_type}")
+            raise RequestError(error_codes.UNSUPPORTED_VERSION, f"Unsupported entity type {each.entity_type}")
         if each.entity_type in by_type:
             raise RequestError(
-                INVALID_REQUEST, f"Entity type {each.entity_type} cannot appear more than once in the filter."
+                error_codes.INVALID_REQUEST,
+                f"Entity type {each.entity_type} cannot appear more than once in the filter.",
             )
         by_type[each.entity_type] = _component(each)
     return list(by_type.values())
@@ -139,26 +124,28 @@ def _component(component: Any) -> _Component:
     kind = {_EXACT: "MATCH_TYPE_EXACT", _DEFAULT: "MATCH_TYPE_DEFAULT", _SPECIFIED: "MATCH_TYPE_SPECIFIED"}
     name = kind.get(component.match_type)
     if name is None:
-        raise RequestError(INVALID_REQUEST, f"Unknown match type {component.match_type}")
+        raise RequestError(error_codes.INVALID_REQUEST, f"Unknown match type {component.match_type}")
     if component.match_type == _EXACT and component.match is None:
-        raise RequestError(INVALID_REQUEST, f"Request specified {name}, but set match string to null.")
+        raise RequestError(error_codes.INVALID_REQUEST, f"Request specified {name}, but set match string to null.")
     if component.match_type != _EXACT and component.match is not None:
-        raise RequestError(INVALID_REQUEST, f"Request specified {name}, but also specified a match string.")
+        raise RequestError(error_codes.INVALID_REQUEST, f"Request specified {name}, but also specified a match string.")
     return _Component(component.entity_type, component.match_type == _SPECIFIED, component.match)
 
 
 def _entry(version: int, entity: QuotaEntity, values: Mapping[str, float]) -> Any:
     return build(
-        DESCRIBE_CLIENT_QUOTAS,
+        api_keys.DESCRIBE_CLIENT_QUOTAS,
         version,
         "response",
         "EntryData",
         entity=tuple(
-            build(DESCRIBE_CLIENT_QUOTAS, version, "response", "EntityData", entity_type=kind, entity_name=name)
+            build(
+                api_keys.DESCRIBE_CLIENT_QUOTAS, version, "response", "EntityData", entity_type=kind, entity_name=name
+            )
             for kind, name in entity
         ),
         values=tuple(
-            build(DESCRIBE_CLIENT_QUOTAS, version, "response", "ValueData", key=key, value=value)
+            build(api_keys.DESCRIBE_CLIENT_QUOTAS, version, "response", "ValueData", key=key, value=value)
             for key, value in values.items()
         ),
     )
@@ -260,7 +247,7 @@ class MetadataApis:
         return await offload_if(
             len(topics) > MANY,
             build_response,
-            METADATA,
+            api_keys.METADATA,
             version,
             brokers=tuple(self._brokers(request)),
             cluster_id=self.cluster.cluster_id,
@@ -284,14 +271,14 @@ class MetadataApis:
     def _brokers(self, request: Request) -> Iterator[Any]:
         for each in self.cluster.brokers(request.session.listener_name):
             about = {"node_id": each.node_id, "host": each.address.host, "port": each.address.port, "rack": each.rack}
-            yield build(METADATA, request.header.api_version, "response", "MetadataResponseBroker", **about)
+            yield build(api_keys.METADATA, request.header.api_version, "response", "MetadataResponseBroker", **about)
 
     def _topics(self, request: Request, requested: Iterable[_Requested]) -> Iterator[Any]:
         version, may_create = request.header.api_version, self._may_create(request)
         for name, topic_id in requested:
             error, internal = self._topic_error(request, name, may_create)
             yield build(
-                METADATA,
+                api_keys.METADATA,
                 version,
                 "response",
                 "MetadataResponseTopic",
@@ -344,7 +331,9 @@ def _requested(request: Request) -> Iterable[_Requested]:
     ids = dict.fromkeys(each.topic_id for each in topics if getattr(each, "topic_id", None) is not None)
     names = dict.fromkeys(each.name for each in topics)
     if version < _TOPIC_IDS and (ids or None in names):
-        raise RequestError(INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}")
+        raise RequestError(
+            error_codes.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
+        )
     return [(None, each) for each in ids] or [(name, None) for name in names]
 
 
@@ -356,7 +345,7 @@ def _is_topic_name(name: str) -> bool:
 # DescribeUserScramCredentials (ScramImage.describe, KafkaApis.handleDescribeUserScramCredentialsRequest).
 
 
-_API = DESCRIBE_USER_SCRAM_CREDENTIALS
+_API = api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS
 _TWICE = "Cannot describe SCRAM credentials for the same user twice in a single request: "
 _ABSENT = "Attempt to describe a user credential that does not exist: "
 
@@ -462,7 +451,7 @@ class RemoteChannel:
         _check_ours(connection)  # of every request: the connection is kept, so as not to log in again and again
         version = connection.version(api_key, 0, _NEWEST[api_key])
         response = await connection.ask(build(api_key, version, "request", **fields), self.seconds)
-        if response.error_code == NOT_CONTROLLER:
+        if response.error_code == error_codes.NOT_CONTROLLER:
             await self.close()
         if response.error_code:
             raise RequestError(int(response.error_code), getattr(response, "error_message", None))
@@ -494,13 +483,13 @@ def _check_ours(connection: Connection) -> None:
         ConfigError: it is Kafka's, or an aclog of before.
 
     """
-    envelope = connection.apis.get(ENVELOPE)
+    envelope = connection.apis.get(api_keys.ENVELOPE)
     if envelope is None or _OURS not in envelope:
         raise ConfigError(
             f"{connection.address}: not a controller of aclog: this broker does not register with it, and names no "
             "other broker to clients; set metadata.log.kind=quorum to follow a Kafka's controllers"
         )
-    if not {BROKER_REGISTRATION, BROKER_HEARTBEAT} <= connection.apis.keys():
+    if not {api_keys.BROKER_REGISTRATION, api_keys.BROKER_HEARTBEAT} <= connection.apis.keys():
         raise ConfigError(f"{connection.address}: this controller's version of aclog does not register brokers yet")
 
 
@@ -591,17 +580,19 @@ class EnvelopeForwarder:
                     except _NotSentError as error:
                         last = str(error)
                     else:
-                        if response.error_code not in (AUTHORIZER_NOT_READY, NOT_CONTROLLER):
+                        if response.error_code not in (AUTHORIZER_NOT_READY, error_codes.NOT_CONTROLLER):
                             return _unwrap(request, response)
                         last = f"the controller returned error {response.error_code}"
-                        if response.error_code == NOT_CONTROLLER:
+                        if response.error_code == error_codes.NOT_CONTROLLER:
                             # A deposed controller keeps its connections open: drop the idle ones, so that the
                             # retry connects to whichever controller is active by then.
                             await self.close()
                     await asyncio.sleep(pause)
                     pause = min(2 * pause, _LONGEST_PAUSE_S)
         except TimeoutError:
-            raise RequestError(REQUEST_TIMED_OUT, f"Not forwarded within {self.seconds:g} s: {last}") from None
+            raise RequestError(
+                error_codes.REQUEST_TIMED_OUT, f"Not forwarded within {self.seconds:g} s: {last}"
+            ) from None
 
     async def close(self) -> None:
         """Close the idle connections; idempotent."""
@@ -624,7 +615,7 @@ class EnvelopeForwarder:
     async def _exchange(self, connection: Connection, request: Request) -> EnvelopeResponse:
         # Nothing has been written up to here, so the request may be retried; from `send` on it may not.
         try:
-            version = connection.version(ENVELOPE, 0, 1)
+            version = connection.version(api_keys.ENVELOPE, 0, 1)
         except ConfigError as error:
             raise _NotSentError(str(error)) from None
         session = request.session
@@ -650,7 +641,7 @@ class EnvelopeForwarder:
         if self._check is None:
             self._check = loop.call_later(_LEADER_CHECK_S, self._check_leader)
         try:
-            return await connection.send(ENVELOPE, version, body, self.seconds)
+            return await connection.send(api_keys.ENVELOPE, version, body, self.seconds)
         finally:
             del self._busy[connection]
 
@@ -687,10 +678,10 @@ def _unwrap(request: Request, response: EnvelopeResponse) -> bytes:
     CLUSTER_AUTHORIZATION_FAILED on the envelope concerns this broker's principal; the client must not take it for its
     own, so it becomes UNKNOWN_SERVER_ERROR, as in Kafka.
     """
-    if response.error_code == CLUSTER_AUTHORIZATION_FAILED:
-        raise RequestError(UNKNOWN_SERVER_ERROR, "The controller does not let this broker forward requests")
+    if response.error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED:
+        raise RequestError(error_codes.UNKNOWN_SERVER_ERROR, "The controller does not let this broker forward requests")
     if response.error_code or response.response_data is None:
-        raise RequestError(response.error_code or UNKNOWN_SERVER_ERROR)
+        raise RequestError(response.error_code or error_codes.UNKNOWN_SERVER_ERROR)
     header = request.header
     _, position = decode_response_header(header.api_key, header.api_version, response.response_data)
     return response.response_data[position:]
@@ -722,7 +713,9 @@ class BrokerTokenApis:
         body = await self.forwarder.forward(request)
         if body.startswith(_CREATED):
             version = request.header.api_version
-            await self._wait_until_replayed(decode_response(CREATE_DELEGATION_TOKEN, version, body, 0).token_id)
+            await self._wait_until_replayed(
+                decode_response(api_keys.CREATE_DELEGATION_TOKEN, version, body, 0).token_id
+            )
         return body
 
     async def _wait_until_replayed(self, token_id: str) -> None:
@@ -734,10 +727,10 @@ class BrokerTokenApis:
 
     async def _creation_error(self, request: Request, owner: KafkaPrincipal) -> int:
         if not may_use_tokens(request):
-            return DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+            return error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
         another = owner != request.session.principal
         if another and not self.auth.on_user(request, AclOperation.CREATE_TOKENS, str(owner)):
-            return DELEGATION_TOKEN_AUTHORIZATION_FAILED
+            return error_codes.DELEGATION_TOKEN_AUTHORIZATION_FAILED
         renewers = await offload_if(len(request.body.renewers) > MANY, renewers_of, request)
         return 0 if all_users(renewers) else INVALID_PRINCIPAL_TYPE
 
@@ -745,14 +738,16 @@ class BrokerTokenApis:
         """Forward the renewal or expiry of a token."""
         if not may_use_tokens(request):
             version = request.header.api_version
-            return token_expiry_response(version, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
+            return token_expiry_response(
+                version, error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP
+            )
         return await self.forwarder.forward(request)
 
     async def describe(self, request: Request) -> bytes:
         """Describe the tokens of the requested owners that the client may see; all owners if the list is null."""
         version, secret = request.header.api_version, self.settings.secret
         if not may_use_tokens(request):
-            return describe_tokens_response(version, (), DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+            return describe_tokens_response(version, (), error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         if not secret:
             return describe_tokens_response(version, (), DELEGATION_TOKEN_AUTH_DISABLED)
         tokens, pinned = self.publisher.current.tokens, evolve(self, auth=self.auth.pinned(request))

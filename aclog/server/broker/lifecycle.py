@@ -12,7 +12,7 @@ from uuid import UUID
 
 from attrs import define, field
 
-from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.interface import AuthorizerNotReadyError
 from aclog.authorizer.settings import Generation
 from aclog.client.fetching import ObserverOptions
@@ -23,17 +23,8 @@ from aclog.credentials.tokens import TokenSettings
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.machine import clock
 from aclog.metalog.records import BrokerEndpoint
-from aclog.protocol import headers
-from aclog.protocol.error_codes import (
-    CLUSTER_AUTHORIZATION_FAILED,
-    DUPLICATE_BROKER_REGISTRATION,
-    INCONSISTENT_CLUSTER_ID,
-    INVALID_REGISTRATION,
-    NOT_CONTROLLER,
-    STALE_BROKER_EPOCH,
-    UNSUPPORTED_VERSION,
-)
-from aclog.protocol.headers import BROKER_HEARTBEAT, BROKER_REGISTRATION, Handler, Request, RequestError
+from aclog.protocol import api_keys, error_codes
+from aclog.protocol.headers import Handler, Request, RequestError
 from aclog.protocol.messages import build
 from aclog.server.apis.acls import AccessSettingsApi, AclApis, AuthHelper, creations_of, filters_of
 from aclog.server.broker.apis import (
@@ -55,14 +46,16 @@ _STOP_SECONDS = 2.0
 _REGISTRATION_VERSION = 4
 
 _REASONS = {
-    CLUSTER_AUTHORIZATION_FAILED: "the controller does not let this broker register: it needs CLUSTER_ACTION",
-    DUPLICATE_BROKER_REGISTRATION: "another broker with this node.id is alive, or was until a moment ago",
-    INCONSISTENT_CLUSTER_ID: "the controller is of another cluster",
-    INVALID_REGISTRATION: "the controller rejects this registration: does another broker have the same "
+    error_codes.CLUSTER_AUTHORIZATION_FAILED: (
+        "the controller does not let this broker register: it needs CLUSTER_ACTION"
+    ),
+    error_codes.DUPLICATE_BROKER_REGISTRATION: "another broker with this node.id is alive, or was until a moment ago",
+    error_codes.INCONSISTENT_CLUSTER_ID: "the controller is of another cluster",
+    error_codes.INVALID_REGISTRATION: "the controller rejects this registration: does another broker have the same "
     "directory.id in its meta.properties, as a copied data directory has?",
-    NOT_CONTROLLER: "the controller is not active any more",
-    STALE_BROKER_EPOCH: "the controller has no such registration: restart this broker to register it again",
-    UNSUPPORTED_VERSION: "the cluster has finalized features that this version of aclog does not support",
+    error_codes.NOT_CONTROLLER: "the controller is not active any more",
+    error_codes.STALE_BROKER_EPOCH: "the controller has no such registration: restart this broker to register it again",
+    error_codes.UNSUPPORTED_VERSION: "the cluster has finalized features that this version of aclog does not support",
 }
 
 _log = logging.getLogger(__name__)
@@ -126,7 +119,7 @@ class BrokerLifecycle:
 
     async def _register(self) -> int:
         response = await self.channel.ask(
-            BROKER_REGISTRATION,
+            api_keys.BROKER_REGISTRATION,
             broker_id=self.node_id,
             cluster_id=self.cluster_id,
             incarnation_id=self.incarnation_id,
@@ -159,7 +152,7 @@ class BrokerLifecycle:
 
     async def _beat(self, *, want_shut_down: bool = False) -> Any:
         return await self.channel.ask(
-            BROKER_HEARTBEAT,
+            api_keys.BROKER_HEARTBEAT,
             broker_id=self.node_id,
             broker_epoch=self.epoch,
             current_metadata_offset=self.replayed(),
@@ -174,7 +167,7 @@ class BrokerLifecycle:
 
 
 def _part(kind: str, /, **fields: Any) -> Any:
-    return build(BROKER_REGISTRATION, _REGISTRATION_VERSION, "request", kind, **fields)
+    return build(api_keys.BROKER_REGISTRATION, _REGISTRATION_VERSION, "request", kind, **fields)
 
 
 def _text(error: MetadataError) -> str:
@@ -249,15 +242,15 @@ class MetadataFollower:
 # The handler of each broker API: served from the image, or forwarded to the controller (kafka.server.KafkaApis).
 
 
-FORWARDED = (headers.ALTER_USER_SCRAM_CREDENTIALS, headers.DESCRIBE_QUORUM, headers.UNREGISTER_BROKER)
+FORWARDED = (api_keys.ALTER_USER_SCRAM_CREDENTIALS, api_keys.DESCRIBE_QUORUM, api_keys.UNREGISTER_BROKER)
 """The APIs that are forwarded unchecked; the controller authorizes them."""
 
-FORWARDED_SINCE_4_4 = (headers.UNREGISTER_CONTROLLER,)
+FORWARDED_SINCE_4_4 = (api_keys.UNREGISTER_CONTROLLER,)
 """More of them, by a broker of Kafka 4.4."""
 
 UNSUPPORTED = {
-    headers.ALTER_CLIENT_QUOTAS: "aclog enforces no client quotas, and shows only those that a Kafka wrote",
-    headers.LIST_GROUPS: "aclog has no consumer groups",
+    api_keys.ALTER_CLIENT_QUOTAS: "aclog enforces no client quotas, and shows only those that a Kafka wrote",
+    api_keys.LIST_GROUPS: "aclog has no consumer groups",
 }
 """The APIs that are served with an error alone: administration tools send them and would take a closed connection for a
 broken broker, and an empty response for the state. DescribeConfigs is another one, except for AccessSettingsApi's
@@ -267,13 +260,13 @@ BEFORE_REPLAY = frozenset(
     {
         *FORWARDED,
         *FORWARDED_SINCE_4_4,
-        headers.CREATE_ACLS,
-        headers.DELETE_ACLS,
-        headers.CREATE_DELEGATION_TOKEN,
-        headers.RENEW_DELEGATION_TOKEN,
-        headers.EXPIRE_DELEGATION_TOKEN,
-        headers.METADATA,
-        headers.DESCRIBE_CLUSTER,
+        api_keys.CREATE_ACLS,
+        api_keys.DELETE_ACLS,
+        api_keys.CREATE_DELEGATION_TOKEN,
+        api_keys.RENEW_DELEGATION_TOKEN,
+        api_keys.EXPIRE_DELEGATION_TOKEN,
+        api_keys.METADATA,
+        api_keys.DESCRIBE_CLUSTER,
     }
 )
 """The APIs that are served before the log is replayed, to super users: answered by the controller, or without a look at
@@ -326,23 +319,23 @@ class BrokerApis:
         )
         own = AccessSettingsApi(auth=self.auth, node_id=self.cluster.node_id, settings=self.settings)
         return {
-            headers.METADATA: metadata.metadata,
-            headers.DESCRIBE_CLUSTER: metadata.describe_cluster,
-            headers.DESCRIBE_ACLS: AclApis(self.auth).describe_acls,
-            headers.DESCRIBE_CLIENT_QUOTAS: self._describe_client_quotas,
-            headers.DESCRIBE_USER_SCRAM_CREDENTIALS: self._describe_scram,
+            api_keys.METADATA: metadata.metadata,
+            api_keys.DESCRIBE_CLUSTER: metadata.describe_cluster,
+            api_keys.DESCRIBE_ACLS: AclApis(self.auth).describe_acls,
+            api_keys.DESCRIBE_CLIENT_QUOTAS: self._describe_client_quotas,
+            api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: self._describe_scram,
             **{api_key: _refused(why) for api_key, why in UNSUPPORTED.items()},
-            headers.DESCRIBE_CONFIGS: own.describe_configs,
+            api_keys.DESCRIBE_CONFIGS: own.describe_configs,
             **dict.fromkeys(FORWARDED, self.forwarder.forward),
             **(
                 {} if self.generation is Generation.V4_3 else dict.fromkeys(FORWARDED_SINCE_4_4, self.forwarder.forward)
             ),
-            headers.CREATE_ACLS: self._create_acls,
-            headers.DELETE_ACLS: self._delete_acls,
-            headers.CREATE_DELEGATION_TOKEN: tokens.create,
-            headers.RENEW_DELEGATION_TOKEN: tokens.change,
-            headers.EXPIRE_DELEGATION_TOKEN: tokens.change,
-            headers.DESCRIBE_DELEGATION_TOKEN: tokens.describe,
+            api_keys.CREATE_ACLS: self._create_acls,
+            api_keys.DELETE_ACLS: self._delete_acls,
+            api_keys.CREATE_DELEGATION_TOKEN: tokens.create,
+            api_keys.RENEW_DELEGATION_TOKEN: tokens.change,
+            api_keys.EXPIRE_DELEGATION_TOKEN: tokens.change,
+            api_keys.DESCRIBE_DELEGATION_TOKEN: tokens.describe,
         }
 
     async def _create_acls(self, request: Request) -> bytes:
@@ -367,11 +360,11 @@ class BrokerApis:
 
     def _require(self, request: Request, operation: int) -> None:
         if not self.auth.on_cluster(request, operation):
-            raise RequestError(CLUSTER_AUTHORIZATION_FAILED)
+            raise RequestError(error_codes.CLUSTER_AUTHORIZATION_FAILED)
 
 
 def _refused(why: str) -> Handler:
     async def refuse(_: Request) -> bytes:
-        raise RequestError(UNSUPPORTED_VERSION, why)
+        raise RequestError(error_codes.UNSUPPORTED_VERSION, why)
 
     return refuse

@@ -12,19 +12,8 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.committed_log import Appended, Log, LogReader
 from aclog.metalog.control_records import ControlRecord, KRaftVersion
 from aclog.metalog.errors import ConfigError, LogError
-from aclog.metalog.filelog import FileLog, open_log
+from aclog.metalog.filelog import FileLog, files, open_log
 from aclog.metalog.filelog.committed_mark import read_committed
-from aclog.metalog.filelog.files import (
-    METADATA_DIRECTORY,
-    QUORUM_STATE_FILE,
-    QuorumState,
-    list_checkpoints,
-    list_segments,
-    log_error,
-    make_directories,
-    read_quorum_state,
-    write_quorum_state,
-)
 from aclog.metalog.filelog.locks import WriterLock, belongs_to_kafka
 from aclog.metalog.filelog.meta_properties import read_meta_properties
 from aclog.metalog.primitives import compact_string, current_time_ms
@@ -178,9 +167,9 @@ class FormattedLog:
         self.check_writable(force=force)
         if not formatted_provenance(self.directory).kraft_version:
             return
-        if read_quorum_state(self.directory) is None:
+        if files.read_quorum_state(self.directory) is None:
             # With kraft.version 1 the voters are in the log, so quorum-state is written in version 1, without voters.
-            write_quorum_state(self.directory, QuorumState(leader_id=-1, leader_epoch=0, voters=None))
+            files.write_quorum_state(self.directory, files.QuorumState(leader_id=-1, leader_epoch=0, voters=None))
 
 
 def formatted_log(directory: Path) -> FormattedLog | None:
@@ -191,7 +180,7 @@ def formatted_log(directory: Path) -> FormattedLog | None:
         ConfigError, CheckpointError: meta.properties or the file that formatting left is damaged.
 
     """
-    if directory.name != METADATA_DIRECTORY or is_begun(directory):
+    if directory.name != files.METADATA_DIRECTORY or is_begun(directory):
         return None
     meta = read_meta_properties(directory.absolute().parent)
     bootstrap = None if meta is None else find_bootstrap(directory)
@@ -206,8 +195,8 @@ def is_begun(directory: Path) -> bool:
     """Return whether a log was begun in a directory: there is more than the checkpoint that formatting leaves."""
     if not directory.is_dir():
         return False
-    later = [one for one in list_checkpoints(directory) if one.end_offset]
-    return bool(list_segments(directory) or later)
+    later = [one for one in files.list_checkpoints(directory) if one.end_offset]
+    return bool(files.list_segments(directory) or later)
 
 
 def begun_log(log: FileLog, applier: Applier) -> Image:
@@ -224,8 +213,8 @@ def begun_log(log: FileLog, applier: Applier) -> Image:
 
 def formatted_provenance(directory: Path) -> Provenance:
     """Return the provenance in the checkpoint that formatting writes, before there is a log. Raises CheckpointError."""
-    checkpoints = list_checkpoints(directory) if directory.is_dir() else ()
-    if not checkpoints or list_segments(directory):
+    checkpoints = files.list_checkpoints(directory) if directory.is_dir() else ()
+    if not checkpoints or files.list_segments(directory):
         return Provenance()
     return read_checkpoint(checkpoints[0].path).provenance
 
@@ -257,12 +246,12 @@ def open_controller_log(config: NodeConfig) -> FileLog:
     directory = config.metadata_log_dir / LOG_DIRECTORY
     if read_committed(directory) is None:  # otherwise the mark is checked
         _check_begun(directory, config)
-    state = read_quorum_state(directory) if directory.is_dir() else None
+    state = files.read_quorum_state(directory) if directory.is_dir() else None
     if state is not None:
         _check_state(directory, state, config.node_id)
     elif directory.is_dir() and formatted_provenance(directory).kraft_version:
         # With kraft.version 1 the voters are in the log, so quorum-state is written in version 1, without voters.
-        write_quorum_state(directory, QuorumState(leader_id=-1, leader_epoch=0, voters=None))
+        files.write_quorum_state(directory, files.QuorumState(leader_id=-1, leader_epoch=0, voters=None))
     # A new epoch at every start, as an elected leader would have: observers notice the restart and refetch their
     # epoch, and records of the previous process cannot be confused with new ones at the same offset.
     log = open_log(
@@ -284,7 +273,7 @@ def _check_begun(directory: Path, config: NodeConfig) -> None:
     """
     if config.voters or is_begun(directory):
         return
-    if directory.is_dir() and list_checkpoints(directory):
+    if directory.is_dir() and files.list_checkpoints(directory):
         provenance = formatted_provenance(directory)
         # With --no-initial-controllers, Kafka from 4.4 on writes one with kraft.version 1 and no voters.
         if provenance.voters is not None or not provenance.kraft_version:
@@ -295,11 +284,11 @@ def _check_begun(directory: Path, config: NodeConfig) -> None:
     )
 
 
-def _check_state(directory: Path, state: QuorumState, node_id: int) -> None:
+def _check_state(directory: Path, state: files.QuorumState, node_id: int) -> None:
     """Refuse a quorum with other voters: the end of this log may be uncommitted, and they may continue without it."""
     others = {state.leader_id, *(state.voters or ())} - {-1, node_id}
     if others:
-        raise several_voters(str(directory / QUORUM_STATE_FILE), others, node_id)
+        raise several_voters(str(directory / files.QUORUM_STATE_FILE), others, node_id)
 
 
 def check_only_voter(log: FileLog, image: Image, node_id: int) -> None:
@@ -324,7 +313,7 @@ def replay(log: FileLog, publisher: Publisher) -> tuple[str, ...]:
         LogError, DecodeError, CheckpointError: As aclog.snapshots.publisher.recover_log.
 
     """
-    recovered = recover_log(log, list_checkpoints(log.directory), newer=publisher.applier.newer.copy())
+    recovered = recover_log(log, files.list_checkpoints(log.directory), newer=publisher.applier.newer.copy())
     publisher.replace(recovered.image)
     catch_up(log, publisher)
     return (*log.notes, *recovered.notes)
@@ -340,11 +329,11 @@ def lock_checkpoints(directory: Path) -> WriterLock:
 
     """
     try:
-        make_directories(directory)
+        files.make_directories(directory)
     except OSError as error:
-        raise log_error(error, directory, "cannot create") from error
+        raise files.log_error(error, directory, "cannot create") from error
     lock = WriterLock.acquire(directory, force=True)
-    if list_segments(directory):
+    if files.list_segments(directory):
         lock.close()
         raise ConfigError(
             f"{directory}: contains log segments, but metadata.log.kind is topic: copy them to the topic with "

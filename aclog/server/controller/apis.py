@@ -9,8 +9,9 @@ from typing import Any, Protocol, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import AclOperation, host_address
+from aclog.authorizer.acl import host_address
 from aclog.authorizer.audit import api_name
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.interface import AclRequestError, AuthorizerNotReadyError
 from aclog.authorizer.settings import Generation
 from aclog.config.node_config import HostPort
@@ -19,28 +20,9 @@ from aclog.credentials.tokens import TokenCreation, TokenResult, token_hmac_byte
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.primitives import ZERO, current_time_ms
 from aclog.metalog.records import BrokerEndpoint, BrokerFeature, DelegationTokenRecord, RegisterBrokerRecord
-from aclog.protocol import headers
+from aclog.protocol import api_keys, error_codes
 from aclog.protocol.acls import decode_create_acls, token_created_response, token_expiry_response
-from aclog.protocol.error_codes import (
-    DELEGATION_TOKEN_AUTHORIZATION_FAILED,
-    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-    INCONSISTENT_CLUSTER_ID,
-    INVALID_REGISTRATION,
-    INVALID_REQUEST,
-    NOT_CONTROLLER,
-    NOT_LEADER_OR_FOLLOWER,
-    PRINCIPAL_DESERIALIZATION_FAILURE,
-    UNKNOWN_SERVER_ERROR,
-    UNKNOWN_TOPIC_OR_PARTITION,
-    UNSUPPORTED_VERSION,
-)
 from aclog.protocol.headers import (
-    ALTER_USER_SCRAM_CREDENTIALS,
-    BROKER_HEARTBEAT,
-    BROKER_REGISTRATION,
-    CREATE_ACLS,
-    DESCRIBE_QUORUM,
-    UNREGISTER_BROKER,
     Handler,
     MalformedRequestError,
     OutcomeUnknownError,
@@ -102,12 +84,12 @@ class BrokerRegistrationApis:
         body, version = request.body, request.header.api_version
         if body.cluster_id != self.cluster_id:
             wrong = f"Expected cluster ID {self.cluster_id}, but got cluster ID {body.cluster_id}"
-            raise RequestError(INCONSISTENT_CLUSTER_ID, wrong)
+            raise RequestError(error_codes.INCONSISTENT_CLUSTER_ID, wrong)
         if len(request.frame) > MAX_REGISTRATION_BYTES:
             what = f"request of {len(request.frame)} bytes: expected at most {MAX_REGISTRATION_BYTES}"
-            raise RequestError(INVALID_REGISTRATION, what)
+            raise RequestError(error_codes.INVALID_REGISTRATION, what)
         epoch = await committed(self.writer.register(_registration(body)))
-        return build_response(BROKER_REGISTRATION, version, broker_epoch=epoch)
+        return build_response(api_keys.BROKER_REGISTRATION, version, broker_epoch=epoch)
 
     async def heartbeat(self, request: Request) -> bytes:
         """Renew a broker's session."""
@@ -121,7 +103,7 @@ class BrokerRegistrationApis:
         )
         reply = await committed(self.writer.heartbeat(beat))
         return build_response(
-            BROKER_HEARTBEAT,
+            api_keys.BROKER_HEARTBEAT,
             request.header.api_version,
             is_caught_up=reply.is_caught_up,
             is_fenced=reply.is_fenced,
@@ -131,7 +113,7 @@ class BrokerRegistrationApis:
     async def unregister(self, request: Request) -> bytes:
         """Remove a broker's registration."""
         await committed(self.writer.unregister(request.body.broker_id))
-        return build_response(UNREGISTER_BROKER, request.header.api_version, error_message=None)
+        return build_response(api_keys.UNREGISTER_BROKER, request.header.api_version, error_message=None)
 
 
 def _registration(body: Any) -> RegisterBrokerRecord:
@@ -180,7 +162,7 @@ class QuorumDescription:
         version = request.header.api_version
         topic = _part(version, "TopicData", topic_name=METADATA_TOPIC, partitions=(self._partition(version),))
         return build_response(
-            DESCRIBE_QUORUM, version, topics=(topic,), nodes=self._nodes(version) if version >= 2 else ()
+            api_keys.DESCRIBE_QUORUM, version, topics=(topic,), nodes=self._nodes(version) if version >= 2 else ()
         )
 
     def _partition(self, version: int) -> Any:
@@ -192,7 +174,7 @@ class QuorumDescription:
             version,
             "PartitionData",
             partition_index=0,
-            error_code=NOT_LEADER_OR_FOLLOWER,
+            error_code=error_codes.NOT_LEADER_OR_FOLLOWER,
             error_message="This node does not lead the metadata log.",
             leader_id=leader.leader_id,
             leader_epoch=leader.epoch,
@@ -245,7 +227,7 @@ def unknown_partitions(request: Request) -> bytes:
     """Return the encoded response to a request that names another partition: all are unknown then, as in Kafka."""
     version = request.header.api_version
     return build_response(
-        DESCRIBE_QUORUM, version, topics=tuple(_unknown(version, each) for each in request.body.topics)
+        api_keys.DESCRIBE_QUORUM, version, topics=tuple(_unknown(version, each) for each in request.body.topics)
     )
 
 
@@ -272,7 +254,7 @@ def _unknown(version: int, topic: Any) -> Any:
             version,
             "PartitionData",
             partition_index=each.partition_index,
-            error_code=UNKNOWN_TOPIC_OR_PARTITION,
+            error_code=error_codes.UNKNOWN_TOPIC_OR_PARTITION,
             error_message="This server does not host this topic-partition.",
         )
         for each in topic.partitions
@@ -293,7 +275,7 @@ def _replica(version: int, state: ReplicaState) -> Any:
 
 
 def _part(version: int, structure: str, /, **values: Any) -> Any:
-    return build(DESCRIBE_QUORUM, version, "response", structure, **values)
+    return build(api_keys.DESCRIBE_QUORUM, version, "response", structure, **values)
 
 
 # Envelope: requests that brokers forward for their clients (KIP-590; kafka.server.EnvelopeUtils).
@@ -338,16 +320,16 @@ class EnvelopeHandler:
         try:
             header, position = decode_header(frame)
         except DecodeError as error:
-            raise RequestError(UNSUPPORTED_VERSION, str(error)) from None
+            raise RequestError(error_codes.UNSUPPORTED_VERSION, str(error)) from None
         if header.api_key not in self.handlers:
-            raise RequestError(INVALID_REQUEST, f"API {header.api_key} is not eligible for forwarding")
+            raise RequestError(error_codes.INVALID_REQUEST, f"API {header.api_key} is not eligible for forwarding")
         if not any(api.api_key == header.api_key and header.api_version in api for api in self.apis):
-            raise RequestError(UNSUPPORTED_VERSION, f"API {header.api_key} version {header.api_version}")
+            raise RequestError(error_codes.UNSUPPORTED_VERSION, f"API {header.api_key} version {header.api_version}")
         try:
             much = len(frame) > MANY_BYTES
             body = await offload_if(much, _decoded, header, frame, position)
         except DecodeError as error:
-            raise RequestError(UNSUPPORTED_VERSION, str(error)) from None
+            raise RequestError(error_codes.UNSUPPORTED_VERSION, str(error)) from None
         return Request(header=header, body=body, session=session, frame=frame)
 
     async def _answered(self, inner: Request) -> bytes:
@@ -358,24 +340,24 @@ class EnvelopeHandler:
         except OutcomeUnknownError:
             raise
         except (RequestError, AclRequestError) as error:
-            if error.code == NOT_CONTROLLER:
-                raise RequestError(NOT_CONTROLLER, error.message) from None
+            if error.code == error_codes.NOT_CONTROLLER:
+                raise RequestError(error_codes.NOT_CONTROLLER, error.message) from None
             body = await _error(inner, error.code, error.message)
         except AuthorizerNotReadyError:
             raise
         except MalformedRequestError as error:
-            raise RequestError(UNSUPPORTED_VERSION, str(error)) from None
+            raise RequestError(error_codes.UNSUPPORTED_VERSION, str(error)) from None
         except MetadataError as error:
             _log.error("%s in an Envelope failed: %s", api_name(header.api_key), error)
-            body = await _error(inner, UNKNOWN_SERVER_ERROR, None)
+            body = await _error(inner, error_codes.UNKNOWN_SERVER_ERROR, None)
         except Exception:  # noqa: BLE001 - becomes the embedded response
             _log.exception("%s in an Envelope failed", api_name(header.api_key))
-            body = await _error(inner, UNKNOWN_SERVER_ERROR, None)
+            body = await _error(inner, error_codes.UNKNOWN_SERVER_ERROR, None)
         return _header(header) + body
 
 
 def _decoded(header: RequestHeader, frame: bytes, position: int) -> Any:
-    if header.api_key == CREATE_ACLS:
+    if header.api_key == api_keys.CREATE_ACLS:
         common = decode_create_acls(header.api_version, frame, position)
         if common is not None:
             return common
@@ -384,14 +366,18 @@ def _decoded(header: RequestHeader, frame: bytes, position: int) -> Any:
 
 def _session(sender: Session, envelope: EnvelopeRequest) -> Session:
     if envelope.request_principal is None:
-        raise RequestError(PRINCIPAL_DESERIALIZATION_FAILURE, "Failed to deserialize client principal from envelope")
+        raise RequestError(
+            error_codes.PRINCIPAL_DESERIALIZATION_FAILURE, "Failed to deserialize client principal from envelope"
+        )
     try:
         principal, token_authenticated = decode_principal(envelope.request_principal)
     except DecodeError as error:
-        raise RequestError(PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from None
+        raise RequestError(error_codes.PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from None
     address = envelope.client_host_address
     if len(address) not in {4, 16}:
-        raise RequestError(INVALID_REQUEST, f"Failed to parse client address from envelope: {len(address)} bytes")
+        raise RequestError(
+            error_codes.INVALID_REQUEST, f"Failed to parse client address from envelope: {len(address)} bytes"
+        )
     return evolve(
         sender,
         principal=principal,
@@ -466,12 +452,12 @@ def _alterations(body: Any) -> tuple[list[ScramDeletion], list[ScramUpsertion]]:
 
 def _encoded(version: int, results: tuple[ScramResult, ...]) -> bytes:
     return build_response(
-        ALTER_USER_SCRAM_CREDENTIALS,
+        api_keys.ALTER_USER_SCRAM_CREDENTIALS,
         version,
         throttle_time=timedelta(0),
         results=tuple(
             build(
-                ALTER_USER_SCRAM_CREDENTIALS,
+                api_keys.ALTER_USER_SCRAM_CREDENTIALS,
                 version,
                 "response",
                 "AlterUserScramCredentialsResult",
@@ -505,9 +491,9 @@ class TokenApis:
         """Create a token for the client itself, or for an owner on which it has CREATE_TOKENS."""
         owner, requester = owner_of(request), request.session.principal
         if not may_use_tokens(request):
-            return not_created(request, owner, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
+            return not_created(request, owner, error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
         if owner != requester and not self.auth.on_user(request, AclOperation.CREATE_TOKENS, str(owner)):
-            return not_created(request, owner, DELEGATION_TOKEN_AUTHORIZATION_FAILED, NOT_ALLOWED_TIMESTAMP)
+            return not_created(request, owner, error_codes.DELEGATION_TOKEN_AUTHORIZATION_FAILED, NOT_ALLOWED_TIMESTAMP)
         renewers = await offload_if(len(request.body.renewers) > MANY, renewers_of, request)
         creation = TokenCreation(
             owner=str(owner),
@@ -533,7 +519,9 @@ class TokenApis:
     async def _change(self, request: Request, change: _Change, period: timedelta) -> bytes:
         version = request.header.api_version
         if not may_use_tokens(request):
-            return token_expiry_response(version, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
+            return token_expiry_response(
+                version, error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP
+            )
         result = await committed(change(bytes(request.body.hmac), str(request.session.principal), _ms(period)))
         return token_expiry_response(version, result.error_code, result.expiry_ms)
 
@@ -546,14 +534,14 @@ def _ms(duration: timedelta) -> int:
 
 
 FORWARDABLE = (
-    headers.CREATE_ACLS,
-    headers.DELETE_ACLS,
-    headers.ALTER_USER_SCRAM_CREDENTIALS,
-    headers.CREATE_DELEGATION_TOKEN,
-    headers.RENEW_DELEGATION_TOKEN,
-    headers.EXPIRE_DELEGATION_TOKEN,
-    headers.DESCRIBE_QUORUM,
-    headers.UNREGISTER_BROKER,
+    api_keys.CREATE_ACLS,
+    api_keys.DELETE_ACLS,
+    api_keys.ALTER_USER_SCRAM_CREDENTIALS,
+    api_keys.CREATE_DELEGATION_TOKEN,
+    api_keys.RENEW_DELEGATION_TOKEN,
+    api_keys.EXPIRE_DELEGATION_TOKEN,
+    api_keys.DESCRIBE_QUORUM,
+    api_keys.UNREGISTER_BROKER,
 )
 """The APIs that an Envelope may carry."""
 
@@ -583,23 +571,23 @@ class ControllerApis:
         acls = AclApis(self.auth)
         own = AccessSettingsApi(auth=self.auth, node_id=self.node_id, settings=self.settings)
         handlers: dict[int, Handler] = {
-            headers.FETCH: self._for(
+            api_keys.FETCH: self._for(
                 AclOperation.CLUSTER_ACTION, lambda serving, request: serving.fetching.fetch(request)
             ),
-            headers.FETCH_SNAPSHOT: self._for(
+            api_keys.FETCH_SNAPSHOT: self._for(
                 AclOperation.CLUSTER_ACTION, lambda serving, request: serving.snapshots.fetch(request)
             ),
-            headers.DESCRIBE_QUORUM: self._for(AclOperation.DESCRIBE, _describe_quorum),
-            headers.DESCRIBE_CLUSTER: self._for(AclOperation.ALTER, self._describe_cluster),
-            headers.DESCRIBE_ACLS: self._when_replayed(acls.describe_acls),
-            headers.DESCRIBE_CONFIGS: self._when_replayed(own.describe_configs),
-            headers.CREATE_ACLS: self._when_active(acls.create_acls),
-            headers.DELETE_ACLS: self._when_active(acls.delete_acls),
-            headers.ALTER_USER_SCRAM_CREDENTIALS: self._when_active(self._alter_scram),
-            headers.CREATE_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().create(request)),
-            headers.RENEW_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().renew(request)),
-            headers.EXPIRE_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().expire(request)),
-            headers.UNREGISTER_BROKER: self._authorized(
+            api_keys.DESCRIBE_QUORUM: self._for(AclOperation.DESCRIBE, _describe_quorum),
+            api_keys.DESCRIBE_CLUSTER: self._for(AclOperation.ALTER, self._describe_cluster),
+            api_keys.DESCRIBE_ACLS: self._when_replayed(acls.describe_acls),
+            api_keys.DESCRIBE_CONFIGS: self._when_replayed(own.describe_configs),
+            api_keys.CREATE_ACLS: self._when_active(acls.create_acls),
+            api_keys.DELETE_ACLS: self._when_active(acls.delete_acls),
+            api_keys.ALTER_USER_SCRAM_CREDENTIALS: self._when_active(self._alter_scram),
+            api_keys.CREATE_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().create(request)),
+            api_keys.RENEW_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().renew(request)),
+            api_keys.EXPIRE_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().expire(request)),
+            api_keys.UNREGISTER_BROKER: self._authorized(
                 AclOperation.ALTER, self._of_brokers(BrokerRegistrationApis.unregister)
             ),
             **{
@@ -609,12 +597,12 @@ class ControllerApis:
         }
         forwardable = {key: handlers[key] for key in FORWARDABLE}
         if self.generation is not Generation.V4_3:
-            handlers[headers.UNREGISTER_CONTROLLER] = forwardable[headers.UNREGISTER_CONTROLLER] = self._authorized(
+            handlers[api_keys.UNREGISTER_CONTROLLER] = forwardable[api_keys.UNREGISTER_CONTROLLER] = self._authorized(
                 AclOperation.ALTER, self._when_active(self._unregister_controller)
             )
         versions = [api for api in served_by(CONTROLLER_APIS, self.generation) if api.api_key in forwardable]
         envelopes = EnvelopeHandler(handlers=forwardable, apis=versions)
-        handlers[headers.ENVELOPE] = self._authorized(AclOperation.CLUSTER_ACTION, envelopes.handle)
+        handlers[api_keys.ENVELOPE] = self._authorized(AclOperation.CLUSTER_ACTION, envelopes.handle)
         return handlers
 
     def _authorized(self, operation: int, handler: Handler) -> Handler:
@@ -656,8 +644,8 @@ class ControllerApis:
     def own_broker(self) -> dict[int, Handler]:
         """Return the handlers for the broker in the same process, which needs no permission to register."""
         return {
-            headers.BROKER_REGISTRATION: self._of_brokers(BrokerRegistrationApis.register),
-            headers.BROKER_HEARTBEAT: self._of_brokers(BrokerRegistrationApis.heartbeat),
+            api_keys.BROKER_REGISTRATION: self._of_brokers(BrokerRegistrationApis.register),
+            api_keys.BROKER_HEARTBEAT: self._of_brokers(BrokerRegistrationApis.heartbeat),
         }
 
     def _of_brokers(self, serve: Callable[[BrokerRegistrationApis, Request], Awaitable[bytes]]) -> Handler:
@@ -675,7 +663,7 @@ class ControllerApis:
         serving = self.serving()
         # Kafka's clients try the active controller on NOT_CONTROLLER, and give up on an error of KIP-801.
         if self.contested and (serving is None or serving.controller is None):
-            raise RequestError(NOT_CONTROLLER, "This node is not the active controller.")
+            raise RequestError(error_codes.NOT_CONTROLLER, "This node is not the active controller.")
         self._serving().active()
 
     def _serving(self) -> ServingState:
@@ -696,7 +684,7 @@ class ControllerApis:
             return ControllerResult(records=(record,), response=None)
 
         await committed(serving.active().write(operation))
-        return build_response(headers.UNREGISTER_CONTROLLER, request.header.api_version, error_message=None)
+        return build_response(api_keys.UNREGISTER_CONTROLLER, request.header.api_version, error_message=None)
 
     def _tokens(self) -> TokenApis:
         writer = self._serving().tokens

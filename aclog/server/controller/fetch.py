@@ -18,19 +18,8 @@ from aclog.metalog.committed_log import EpochStart, LogReader
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.files import CheckpointFile, checkpoint_name, log_error
 from aclog.metalog.machine import clock, disk
-from aclog.protocol.error_codes import (
-    FENCED_LEADER_EPOCH,
-    INCONSISTENT_CLUSTER_ID,
-    INVALID_REQUEST,
-    NOT_CONTROLLER,
-    NOT_LEADER_OR_FOLLOWER,
-    POSITION_OUT_OF_RANGE,
-    SNAPSHOT_NOT_FOUND,
-    UNKNOWN_LEADER_EPOCH,
-    UNKNOWN_SERVER_ERROR,
-    UNKNOWN_TOPIC_OR_PARTITION,
-)
-from aclog.protocol.headers import FETCH, FETCH_SNAPSHOT, Request, RequestError
+from aclog.protocol import api_keys, error_codes
+from aclog.protocol.headers import Request, RequestError
 from aclog.protocol.messages import build, build_response
 from aclog.server.controller.quorum_controller import QuorumController
 from aclog.server.controller.registrations import BrokerWriter, TokenWriter
@@ -135,10 +124,14 @@ class Quorum:
         """
         leader = self.leader()
         if current_leader_epoch < 0:
-            return INVALID_REQUEST
+            return error_codes.INVALID_REQUEST
         if current_leader_epoch != leader.epoch:
-            return FENCED_LEADER_EPOCH if current_leader_epoch < leader.epoch else UNKNOWN_LEADER_EPOCH
-        return 0 if leader.leader_id == self.node_id else NOT_LEADER_OR_FOLLOWER
+            return (
+                error_codes.FENCED_LEADER_EPOCH
+                if current_leader_epoch < leader.epoch
+                else error_codes.UNKNOWN_LEADER_EPOCH
+            )
+        return 0 if leader.leader_id == self.node_id else error_codes.NOT_LEADER_OR_FOLLOWER
 
     def observe(self, replica_id: int, directory_id: UUID | None, offset: int, *, end_offset: int, now: int) -> None:
         """Record a fetch from `offset` at `now`, when the log ended at `end_offset`."""
@@ -230,7 +223,7 @@ class FetchHandler:
 
         """
         if request.header.api_version < OLDEST_VERSION:
-            return build_response(FETCH, request.header.api_version, error_code=INVALID_REQUEST)
+            return build_response(api_keys.FETCH, request.header.api_version, error_code=error_codes.INVALID_REQUEST)
         parameters = self._parameters(request)
         response = self._refusal(parameters) or await self._read(parameters)
         if response.is_empty and parameters.max_wait > 0 and not self._closed:
@@ -255,11 +248,13 @@ class FetchHandler:
     def _parameters(self, request: Request) -> _FetchParameters:
         body, version = request.body, request.header.api_version
         if body.cluster_id is not None and body.cluster_id != self.quorum.cluster_id:
-            raise RequestError(INCONSISTENT_CLUSTER_ID)
+            raise RequestError(error_codes.INCONSISTENT_CLUSTER_ID)
         topics = [topic.topic_id for topic in body.topics]
         partitions = [each for topic in body.topics for each in topic.partitions]
         if topics != [METADATA_TOPIC_ID] or [each.partition for each in partitions] != [0]:
-            raise RequestError(INVALID_REQUEST, "expected partition 0 of the metadata topic, and nothing else")
+            raise RequestError(
+                error_codes.INVALID_REQUEST, "expected partition 0 of the metadata topic, and nothing else"
+            )
         (partition,) = partitions
         return _FetchParameters(
             partition=partition,
@@ -274,15 +269,15 @@ class FetchHandler:
     def _refusal(self, parameters: _FetchParameters) -> PartitionResponse | None:
         """Return the error of a request that is invalid for any log."""
         if parameters.offset < 0 or parameters.last_fetched_epoch < 0 or parameters.max_wait < 0:
-            return PartitionResponse(error_code=INVALID_REQUEST)
+            return PartitionResponse(error_code=error_codes.INVALID_REQUEST)
         error = self.quorum.leader_error(parameters.partition.current_leader_epoch)
         if error:
             return PartitionResponse(error_code=error)
         if parameters.last_fetched_epoch > parameters.partition.current_leader_epoch:
-            return PartitionResponse(error_code=INVALID_REQUEST)
+            return PartitionResponse(error_code=error_codes.INVALID_REQUEST)
         # A fetch with this node's own id: two nodes are configured with the same node.id.
         if parameters.replica_id == self.quorum.node_id:
-            return PartitionResponse(error_code=UNKNOWN_SERVER_ERROR)
+            return PartitionResponse(error_code=error_codes.UNKNOWN_SERVER_ERROR)
         return None
 
     async def _read(self, parameters: _FetchParameters) -> PartitionResponse:
@@ -362,7 +357,7 @@ def encode_response(request: Request, partition_response: PartitionResponse, quo
     )
     topic = _part(version, "FetchableTopicResponse", topic_id=METADATA_TOPIC_ID, partitions=(partition,))
     nodes = _nodes(version, quorum, request.session.listener_name) if version >= 17 else ()
-    return build_response(FETCH, version, throttle_time=timedelta(0), responses=(topic,), node_endpoints=nodes)
+    return build_response(api_keys.FETCH, version, throttle_time=timedelta(0), responses=(topic,), node_endpoints=nodes)
 
 
 def _elsewhere(version: int, partition: PartitionResponse) -> dict[str, Any]:
@@ -383,7 +378,7 @@ def _nodes(version: int, quorum: Quorum, listener_name: str) -> tuple[Any, ...]:
 
 
 def _part(version: int, structure: str, /, **values: Any) -> Any:
-    return build(FETCH, version, "response", structure, **values)
+    return build(api_keys.FETCH, version, "response", structure, **values)
 
 
 # FetchSnapshot: a checkpoint's bytes in chunks (KIP-630; KafkaRaftClient.handleFetchSnapshotRequest).
@@ -479,10 +474,12 @@ class FetchSnapshotHandler:
         """
         body = request.body
         if body.cluster_id is not None and body.cluster_id != self.quorum.cluster_id:
-            raise RequestError(INCONSISTENT_CLUSTER_ID)
+            raise RequestError(error_codes.INCONSISTENT_CLUSTER_ID)
         partitions = [(topic.name, each) for topic in body.topics for each in topic.partitions]
         if len(body.topics) != 1 or len(partitions) != 1:
-            raise RequestError(INVALID_REQUEST, "expected partition 0 of the metadata topic, and nothing else")
+            raise RequestError(
+                error_codes.INVALID_REQUEST, "expected partition 0 of the metadata topic, and nothing else"
+            )
         ((topic, partition_request),) = partitions
         chunk = await self._read(topic, partition_request, min(max(body.max_bytes, 0), MAX_BYTES))
         return self._encoded(request, topic, partition_request, chunk)
@@ -490,19 +487,19 @@ class FetchSnapshotHandler:
     async def _read(self, topic: str, partition_request: Any, max_bytes: int) -> _Chunk:
         """Read the bytes at the requested position."""
         if topic != METADATA_TOPIC or partition_request.partition != 0:
-            return _Chunk(error_code=UNKNOWN_TOPIC_OR_PARTITION)
+            return _Chunk(error_code=error_codes.UNKNOWN_TOPIC_OR_PARTITION)
         error = self.quorum.leader_error(partition_request.current_leader_epoch)
         if error:
             return _Chunk(error_code=error)
         id = partition_request.snapshot_id  # noqa: A001  # Kafka's name
         if id.end_offset < 0 or id.epoch < 0:
-            return _Chunk(error_code=SNAPSHOT_NOT_FOUND)
+            return _Chunk(error_code=error_codes.SNAPSHOT_NOT_FOUND)
         checkpoint = self.files.find(id.end_offset, id.epoch)
         if checkpoint is None:
-            return _Chunk(error_code=SNAPSHOT_NOT_FOUND)
+            return _Chunk(error_code=error_codes.SNAPSHOT_NOT_FOUND)
         fd, size = checkpoint
         if not 0 <= partition_request.position < size:
-            return _Chunk(error_code=POSITION_OUT_OF_RANGE, size=size)
+            return _Chunk(error_code=error_codes.POSITION_OUT_OF_RANGE, size=size)
         data = await self._piece(fd, min(max_bytes, size - partition_request.position), partition_request.position)
         return _Chunk(size=size, data=data)
 
@@ -535,12 +532,12 @@ class FetchSnapshotHandler:
         if version >= 1 and at is not None:
             nodes.append(_snapshot_part(version, "NodeEndpoint", node_id=leader.leader_id, host=at.host, port=at.port))
         return build_response(
-            FETCH_SNAPSHOT, version, throttle_time=timedelta(0), topics=topics, node_endpoints=tuple(nodes)
+            api_keys.FETCH_SNAPSHOT, version, throttle_time=timedelta(0), topics=topics, node_endpoints=tuple(nodes)
         )
 
 
 def _snapshot_part(version: int, structure: str, /, **values: Any) -> Any:
-    return build(FETCH_SNAPSHOT, version, "response", structure, **values)
+    return build(api_keys.FETCH_SNAPSHOT, version, "response", structure, **values)
 
 
 def _pread_and_close(fd: int, length: int, position: int) -> bytes:
@@ -595,7 +592,7 @@ class ServingState:
         """
         self.check_replayed()
         if self.controller is None:
-            raise RequestError(NOT_CONTROLLER, "This node is not the active controller.")
+            raise RequestError(error_codes.NOT_CONTROLLER, "This node is not the active controller.")
         return self.controller
 
     def check_replayed(self) -> None:

@@ -22,7 +22,7 @@ from aclog.metalog.group_commit import MAX_BATCH_BYTES
 from aclog.metalog.machine import clock
 from aclog.metalog.primitives import RandomIds, current_time_ms
 from aclog.metalog.records import MetadataRecord, NoOpRecord
-from aclog.protocol.error_codes import NOT_CONTROLLER, RECORD_LIST_TOO_LARGE
+from aclog.protocol import error_codes
 from aclog.protocol.headers import OutcomeUnknownError, RequestError
 from aclog.server.loops import MANY, LoopFuture, committed
 from aclog.server.telemetry import Metrics
@@ -128,7 +128,7 @@ class WriteEvent:
         if self.appended:
             # The transaction may have been committed without a response to this node: neither success nor failure.
             return OutcomeUnknownError(f"appended, but the commit is unknown: {stopped}")
-        return RequestError(NOT_CONTROLLER, "This node is no longer the active controller.")
+        return RequestError(error_codes.NOT_CONTROLLER, "This node is no longer the active controller.")
 
 
 def creation_event(
@@ -377,7 +377,7 @@ class QuorumController(AclMutator):
         batch = build_batch(values, base_offset=self._end, leader_epoch=epoch, timestamp=timestamp)
         if len(batch) > MAX_BATCH_BYTES:
             what = f"batch of {len(batch)} bytes: expected at most {MAX_BATCH_BYTES}"
-            raise RequestError(RECORD_LIST_TOO_LARGE, what)
+            raise RequestError(error_codes.RECORD_LIST_TOO_LARGE, what)
         self._staging, begun = True, clock.perf_counter()
         try:
             self.publisher.stage(batch)

@@ -31,15 +31,7 @@ from aclog.metalog.records import (
     UnregisterBrokerRecord,
     UnregisterControllerRecord,
 )
-from aclog.protocol.error_codes import (
-    BROKER_ID_NOT_REGISTERED,
-    CONTROLLER_ID_NOT_REGISTERED,
-    DUPLICATE_BROKER_REGISTRATION,
-    INVALID_REGISTRATION,
-    INVALID_REQUEST,
-    STALE_BROKER_EPOCH,
-    UNSUPPORTED_VERSION,
-)
+from aclog.protocol import error_codes
 from aclog.protocol.headers import RequestError
 from aclog.protocol.session import SecurityProtocol
 from aclog.server.controller.quorum_controller import ControllerResult, QuorumController
@@ -63,12 +55,14 @@ def unregister_controller(image: Image, controller_id: int, *, active: int) -> U
 
     """
     if controller_id == active:
-        raise RequestError(INVALID_REQUEST, "Controller cannot unregister itself while it is active.")
+        raise RequestError(error_codes.INVALID_REQUEST, "Controller cannot unregister itself while it is active.")
     if image.features.level(METADATA_VERSION) < UNREGISTRATION_SINCE:
         what = "The current MetadataVersion is too old to support controller unregistration."
-        raise RequestError(UNSUPPORTED_VERSION, what)
+        raise RequestError(error_codes.UNSUPPORTED_VERSION, what)
     if not image.opaque.has_controller(controller_id):
-        raise RequestError(CONTROLLER_ID_NOT_REGISTERED, f"Controller ID {controller_id} is not currently registered.")
+        raise RequestError(
+            error_codes.CONTROLLER_ID_NOT_REGISTERED, f"Controller ID {controller_id} is not currently registered."
+        )
     return UnregisterControllerRecord(controller_id=controller_id)
 
 
@@ -101,37 +95,37 @@ def check_registration(image: Image, registration: RegisterBrokerRecord) -> None
 def _check_directories(image: Image, registration: RegisterBrokerRecord) -> None:
     directories = set(registration.log_dirs)
     if not directories:
-        raise RequestError(INVALID_REGISTRATION, "No directories specified in request")
+        raise RequestError(error_codes.INVALID_REGISTRATION, "No directories specified in request")
     if any(each.int < _RESERVED_IDS for each in directories):
-        raise RequestError(INVALID_REGISTRATION, "Reserved directory ID in request")
+        raise RequestError(error_codes.INVALID_REGISTRATION, "Reserved directory ID in request")
     if len(directories) < len(registration.log_dirs):
-        raise RequestError(INVALID_REGISTRATION, "Duplicate directory ID in request")
+        raise RequestError(error_codes.INVALID_REGISTRATION, "Duplicate directory ID in request")
     for broker in image.cluster.brokers():
         # A Kafka that replays a directory of two brokers ends: they are those of a copied data directory.
         if broker.broker_id != registration.broker_id and (duplicates := directories.intersection(broker.log_dirs)):
             what = f"Broker {broker.broker_id} is already registered with directory {uuid_text(min(duplicates))}"
-            raise RequestError(INVALID_REGISTRATION, what)
+            raise RequestError(error_codes.INVALID_REGISTRATION, what)
 
 
 def _check_listeners(registration: RegisterBrokerRecord) -> None:
     """Require listeners that a BrokerRegistration can hold: a Kafka that replays others ends."""
     names = [each.name for each in registration.end_points]
     if "" in names:
-        raise RequestError(INVALID_REGISTRATION, "Broker listeners must be named.")
+        raise RequestError(error_codes.INVALID_REGISTRATION, "Broker listeners must be named.")
     if len(set(names)) < len(names):
-        raise RequestError(INVALID_REGISTRATION, "Duplicate listener name in request")
+        raise RequestError(error_codes.INVALID_REGISTRATION, "Duplicate listener name in request")
     protocols = {each.id for each in SecurityProtocol}
     for each in registration.end_points:
         if each.security_protocol not in protocols:
             what = f"Unknown security protocol {each.security_protocol} of listener {each.name}"
-            raise RequestError(INVALID_REGISTRATION, what)
+            raise RequestError(error_codes.INVALID_REGISTRATION, what)
 
 
 def _check_features(image: Image, registration: RegisterBrokerRecord) -> None:
     ranges = [(each.name, each.min_supported_version, each.max_supported_version) for each in registration.features]
     names = {name for name, _, _ in ranges}
     if METADATA_VERSION not in names:
-        raise RequestError(INVALID_REGISTRATION, f"Request features do not contain '{METADATA_VERSION}'")
+        raise RequestError(error_codes.INVALID_REGISTRATION, f"Request features do not contain '{METADATA_VERSION}'")
     finalized = {record.name: record.feature_level for record in image.features.records()}
     for name, least, most in (*ranges, *((name, 0, 0) for name in finalized if name not in names)):
         level = finalized.get(name, 0)
@@ -139,7 +133,7 @@ def _check_features(image: Image, registration: RegisterBrokerRecord) -> None:
         ours = name == CIDR_FEATURE or (name == METADATA_VERSION and name not in finalized)
         if not ours and not least <= level <= most:
             raise RequestError(
-                UNSUPPORTED_VERSION,
+                error_codes.UNSUPPORTED_VERSION,
                 "Unable to register because the broker does not support finalized version "
                 f"{level} of {name}. The broker wants a version between {least} and {most}, inclusive.",
             )
@@ -198,11 +192,13 @@ def register(image: Image, registration: RegisterBrokerRecord, *, has_session: b
     existing = image.cluster.get(registration.broker_id)
     same = existing is not None and existing.incarnation_id == registration.incarnation_id
     if existing is not None and has_session and not same and not existing.in_controlled_shutdown:
-        raise RequestError(DUPLICATE_BROKER_REGISTRATION, "Another broker is registered with that broker id.")
+        raise RequestError(
+            error_codes.DUPLICATE_BROKER_REGISTRATION, "Another broker is registered with that broker id."
+        )
     if registration.is_migrating_zk_broker:
-        raise RequestError(BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.")
+        raise RequestError(error_codes.BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.")
     if not writes_registrations(image.features):
-        raise RequestError(UNSUPPORTED_VERSION, f"{METADATA_VERSION} is below {OLDEST_METADATA_VERSION}")
+        raise RequestError(error_codes.UNSUPPORTED_VERSION, f"{METADATA_VERSION} is below {OLDEST_METADATA_VERSION}")
     version = register_broker_version(image.features.level(METADATA_VERSION))
     check_registration(image, evolve(registration, version=version))
     if existing is not None and same:
@@ -228,10 +224,12 @@ def heartbeat(image: Image, beat: Heartbeat) -> tuple[BrokerRegistrationChangeRe
     """
     broker = image.cluster.get(beat.broker_id)
     if broker is None:
-        raise RequestError(STALE_BROKER_EPOCH, f"Receive a heartbeat from broker {beat.broker_id} before registration")
+        raise RequestError(
+            error_codes.STALE_BROKER_EPOCH, f"Receive a heartbeat from broker {beat.broker_id} before registration"
+        )
     if broker.broker_epoch != beat.broker_epoch:
         expected = f"Expected broker epoch {broker.broker_epoch}, but got broker epoch {beat.broker_epoch}"
-        raise RequestError(STALE_BROKER_EPOCH, expected)
+        raise RequestError(error_codes.STALE_BROKER_EPOCH, expected)
     caught_up = beat.metadata_offset >= broker.broker_epoch
     fenced = beat.want_fence or beat.want_shut_down or (broker.fenced and not caught_up)
     reply = HeartbeatReply(is_caught_up=caught_up, is_fenced=fenced, should_shut_down=beat.want_shut_down)
@@ -255,7 +253,7 @@ def unregister(image: Image, broker_id: int) -> UnregisterBrokerRecord:
     """
     broker = image.cluster.get(broker_id)
     if broker is None:
-        raise RequestError(BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered.")
+        raise RequestError(error_codes.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered.")
     return UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.broker_epoch)
 
 

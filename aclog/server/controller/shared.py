@@ -16,14 +16,7 @@ from aclog.metalog import topiclog
 from aclog.metalog.batches import read_header
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError
-from aclog.metalog.filelog.files import (
-    CheckpointFile,
-    list_checkpoints,
-    read_small,
-    replace_durably,
-    with_checksum,
-    without_checksum,
-)
+from aclog.metalog.filelog import files
 from aclog.metalog.machine import clock, threads
 from aclog.metalog.topiclog import Leader, TopicId, TopicSettings
 from aclog.server.controller.activation import LedLog
@@ -211,7 +204,7 @@ class FollowedLog:
     def close(self) -> None:
         """Do nothing: the reader belongs to its creator."""
 
-    def checkpoints(self) -> tuple[CheckpointFile, ...]:
+    def checkpoints(self) -> tuple[files.CheckpointFile, ...]:
         """The non-empty local checkpoints."""
         return checkpoints_in(self.directory)
 
@@ -224,9 +217,9 @@ def _decode_error_is_final() -> Iterator[None]:
         raise FollowingEndedError(str(error)) from error
 
 
-def checkpoints_in(directory: Path) -> tuple[CheckpointFile, ...]:
+def checkpoints_in(directory: Path) -> tuple[files.CheckpointFile, ...]:
     """Return the checkpoints by offset, without the empty one that `format` writes at offset 0."""
-    return tuple(each for each in list_checkpoints(directory) if each.end_offset)
+    return tuple(each for each in files.list_checkpoints(directory) if each.end_offset)
 
 
 # The shared log on a topic of a Kafka cluster (aclog.metalog.topiclog).
@@ -433,7 +426,7 @@ def encode_identity(identity: TopicIdentity) -> bytes:
     topic, end = identity.topic, identity.end
     values = (_VERSION, topic.kafka_cluster_id, topic.topic_id, str(end.end_offset), str(end.epoch))
     text = "".join(f"{key}={value}\n" for key, value in zip(_KEYS, values, strict=True)).encode()
-    return with_checksum(text)
+    return files.with_checksum(text)
 
 
 def decode_identity(data: bytes) -> TopicIdentity:
@@ -443,7 +436,7 @@ def decode_identity(data: bytes) -> TopicIdentity:
         DecodeError: a CRC that does not match, or another format or version.
 
     """
-    text = without_checksum(data)
+    text = files.without_checksum(data)
     if text is None:
         raise DecodeError("its CRC does not match: damaged, or edited")
     pairs = [line.partition("=") for line in text.decode(errors="replace").splitlines()]
@@ -468,7 +461,7 @@ def read_identity(directory: Path) -> TopicIdentity | None:
 
     """
     path = directory / IDENTITY_FILE
-    data = read_small(path)
+    data = files.read_small(path)
     if data is None:
         return None
     try:
@@ -484,7 +477,7 @@ def write_identity(directory: Path, identity: TopicIdentity) -> None:
         LogError: the disk is full or fails.
 
     """
-    replace_durably(directory / IDENTITY_FILE, encode_identity(identity))
+    files.replace_durably(directory / IDENTITY_FILE, encode_identity(identity))
 
 
 # The check that a topic is the log that this controller has followed, and the record of how far it has.

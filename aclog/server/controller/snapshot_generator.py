@@ -13,13 +13,7 @@ from attrs import define, field
 
 from aclog.config.node_config import CheckpointPolicy
 from aclog.metalog.errors import DecodeError, MetadataError, printable
-from aclog.metalog.filelog.files import (
-    PARTIAL_SUFFIX,
-    CheckpointFile,
-    list_checkpoints,
-    list_segments,
-    parse_checkpoint_name,
-)
+from aclog.metalog.filelog import files
 from aclog.metalog.machine import clock
 from aclog.snapshots.checkpoints import (
     read_image_file,
@@ -154,7 +148,7 @@ class SnapshotGenerator:
     policy: CheckpointPolicy
     image: Callable[[], Image]
     committed_bytes: Callable[[], int]
-    changed: Callable[[tuple[CheckpointFile, ...]], None]
+    changed: Callable[[tuple[files.CheckpointFile, ...]], None]
     """Receives the list of checkpoints whenever it has changed."""
     trim: Callable[[int], object] = lambda _: None
     """Trims the log below an offset, if this node may. Runs in a thread."""
@@ -170,7 +164,7 @@ class SnapshotGenerator:
     def __attrs_post_init__(self) -> None:
         self._images = ImageMaker(directory=self.directory)
         self._bytes_at_last = self.committed_bytes()
-        newest = list_checkpoints(self.directory)[-1:]
+        newest = files.list_checkpoints(self.directory)[-1:]
         self._offset_at_last = newest[0].end_offset if newest else 0
 
     def consider(self, _high_watermark: int = -1) -> None:
@@ -180,7 +174,7 @@ class SnapshotGenerator:
 
     async def run(self) -> None:
         """Write checkpoints when due, until cancelled; failures are logged and retried."""
-        if newest := list_checkpoints(self.directory)[-1:]:
+        if newest := files.list_checkpoints(self.directory)[-1:]:
             self._images.make(newest[0].path)  # this start may have found a damaged one, or none
         while True:
             with suppress(TimeoutError):
@@ -233,13 +227,13 @@ class SnapshotGenerator:
         self._bytes_at_last = written  # later bytes count for the next one
         path = await asyncio.to_thread(write_checkpoint, image, self.directory)
         self._offset_at_last = image.end_offset
-        self.changed(list_checkpoints(self.directory))
+        self.changed(files.list_checkpoints(self.directory))
         _log.info("wrote checkpoint of offset %d, epoch %d", image.end_offset, image.epoch)
         self._images.make(path)
         try:
             await asyncio.to_thread(clean, self.directory, self.policy, self.trim, now=self.clock())
         finally:
-            self.changed(list_checkpoints(self.directory))
+            self.changed(files.list_checkpoints(self.directory))
         return True
 
 
@@ -252,8 +246,8 @@ def clean(directory: Path, policy: CheckpointPolicy, trim: Callable[[int], objec
         LogError: An I/O error.
 
     """
-    checkpoints = list_checkpoints(directory)
-    paths = [*(each.path for each in checkpoints), *(each.path for each in list_segments(directory))]
+    checkpoints = files.list_checkpoints(directory)
+    paths = [*(each.path for each in checkpoints), *(each.path for each in files.list_segments(directory))]
     sizes = {path: _size(path) for path in paths}
     total, excess = sum(sizes.values()), 0
     for oldest, after in pairwise(checkpoints):
@@ -266,14 +260,16 @@ def clean(directory: Path, policy: CheckpointPolicy, trim: Callable[[int], objec
     # Checkpoints go before the log below them: if the process dies in between, the log merely starts earlier.
     if excess:
         remove_old_checkpoints(directory, keep=len(checkpoints) - excess)
-    remaining = list_checkpoints(directory)
+    remaining = files.list_checkpoints(directory)
     if remaining and remaining[0].end_offset:
         trim(remaining[0].end_offset)
 
 
-def _segments_between(directory: Path, sizes: dict[Path, int], oldest: CheckpointFile, after: CheckpointFile) -> int:
+def _segments_between(
+    directory: Path, sizes: dict[Path, int], oldest: files.CheckpointFile, after: files.CheckpointFile
+) -> int:
     """Return the bytes of segments that become removable when the log starts at `after` instead of `oldest`."""
-    segments = list_segments(directory)
+    segments = files.list_segments(directory)
     ends = {file.path: following.base_offset for file, following in pairwise(segments)}
     low, high = oldest.end_offset, after.end_offset
     return sum(sizes.get(path, 0) for path, end in ends.items() if low < end <= high)
@@ -300,7 +296,7 @@ def remove_partial_checkpoints(directory: Path) -> tuple[Path, ...]:
 
     The caller must hold the directory's lock: no other process may write a checkpoint.
     """
-    paths = [path for path in directory.glob(f"*{PARTIAL_SUFFIX}") if _is_partial_checkpoint(path)]
+    paths = [path for path in directory.glob(f"*{files.PARTIAL_SUFFIX}") if _is_partial_checkpoint(path)]
     for path in paths:
         path.unlink(missing_ok=True)
     remove_partial_images(directory)
@@ -313,6 +309,6 @@ def _is_partial_checkpoint(path: Path) -> bool:
     stem, dot, rest = path.name.partition(".")
     offset_and_epoch = "-".join(stem.split("-")[:2])
     return (
-        rest == f"checkpoint{PARTIAL_SUFFIX}"
-        and parse_checkpoint_name(f"{offset_and_epoch}{dot}checkpoint") is not None
+        rest == f"checkpoint{files.PARTIAL_SUFFIX}"
+        and files.parse_checkpoint_name(f"{offset_and_epoch}{dot}checkpoint") is not None
     )

@@ -19,25 +19,9 @@ from aclog.config.node_config import Listener
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.machine import clock
 from aclog.metalog.primitives import current_time_ms
+from aclog.protocol import api_keys, error_codes
 from aclog.protocol.acls import decode_create_acls
-from aclog.protocol.error_codes import (
-    ILLEGAL_SASL_STATE,
-    INVALID_REQUEST,
-    REBOOTSTRAP_REQUIRED,
-    SASL_AUTHENTICATION_FAILED,
-    UNKNOWN_SERVER_ERROR,
-    UNSUPPORTED_SASL_MECHANISM,
-    UNSUPPORTED_VERSION,
-)
 from aclog.protocol.headers import (
-    API_VERSIONS,
-    CREATE_ACLS,
-    DESCRIBE_ACLS,
-    DESCRIBE_CLUSTER,
-    DESCRIBE_USER_SCRAM_CREDENTIALS,
-    ENVELOPE,
-    SASL_AUTHENTICATE,
-    SASL_HANDSHAKE,
     Handler,
     MalformedRequestError,
     OutcomeUnknownError,
@@ -68,11 +52,15 @@ from aclog.server.telemetry import Metrics
 NOT_READY = "AUTHORIZER_NOT_READY"
 """The start of the error message if the authorizer is not ready: Kafka has no error code for it outside KIP-801."""
 
-_BUILT_IN_APIS = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE)
+_BUILT_IN_APIS = (api_keys.API_VERSIONS, api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE)
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The valid client software names and versions (KIP-511)."""
 
-_NOT_READY_BY_CLOSING = {DESCRIBE_ACLS: (0, 1, 2), DESCRIBE_USER_SCRAM_CREDENTIALS: (0,), DESCRIBE_CLUSTER: (2,)}
+_NOT_READY_BY_CLOSING = {
+    api_keys.DESCRIBE_ACLS: (0, 1, 2),
+    api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: (0,),
+    api_keys.DESCRIBE_CLUSTER: (2,),
+}
 """The versions in which a client must not be sent an error. The connection is closed, and clients try again.
 
 librdkafka takes an error of DescribeAcls for an empty list (Java sends newer versions); one of
@@ -146,7 +134,7 @@ class Dispatcher:
         header, position = decode_header(payload)
         key, version = header.api_key, header.api_version
         # Any version of ApiVersions must be answered, unsupported ones with error 35 (KIP-511).
-        if key == API_VERSIONS:
+        if key == api_keys.API_VERSIONS:
             body, has_versions = self.api_versions(header, payload, position)
             if has_versions:
                 body = self._misdirected(header, payload, position) or body
@@ -165,14 +153,14 @@ class Dispatcher:
 
         """
         version = header.api_version
-        if version not in self._served.get(API_VERSIONS, ()):
-            return error_response(None, API_VERSIONS, version, UNSUPPORTED_VERSION), False
-        request = decode_request(API_VERSIONS, version, payload, position)
+        if version not in self._served.get(api_keys.API_VERSIONS, ()):
+            return error_response(None, api_keys.API_VERSIONS, version, error_codes.UNSUPPORTED_VERSION), False
+        request = decode_request(api_keys.API_VERSIONS, version, payload, position)
         if version >= 3 and not (
             _SOFTWARE_NAME.fullmatch(request.client_software_name)
             and _SOFTWARE_NAME.fullmatch(request.client_software_version)
         ):
-            return error_response(request, API_VERSIONS, version, INVALID_REQUEST), False
+            return error_response(request, api_keys.API_VERSIONS, version, error_codes.INVALID_REQUEST), False
         features = self.features()
         # The finalized epoch changes with each commit, so the cached response is compared, not merely looked up.
         cached = self._versions.get(version)
@@ -189,10 +177,10 @@ class Dispatcher:
         version = header.api_version
         if self.identity is None or version < _IDENTITY_SINCE:
             return None
-        request = decode_request(API_VERSIONS, version, payload, position)
+        request = decode_request(api_keys.API_VERSIONS, version, payload, position)
         if request.cluster_id is None or self.identity.is_meant(request.cluster_id, request.node_id):
             return None
-        return error_response(request, API_VERSIONS, version, REBOOTSTRAP_REQUIRED)
+        return error_response(request, api_keys.API_VERSIONS, version, error_codes.REBOOTSTRAP_REQUIRED)
 
     async def _call_handler(self, header: RequestHeader, payload: bytes, position: int, session: Session) -> bytes:
         key, version = header.api_key, header.api_version
@@ -205,7 +193,7 @@ class Dispatcher:
         request = Request(header=header, body=body, session=session, frame=payload)
         if key in _BUILT_IN_APIS:
             text = "SaslAuthenticate request received after successful authentication"
-            return await self._error(request, ILLEGAL_SASL_STATE, text)
+            return await self._error(request, error_codes.ILLEGAL_SASL_STATE, text)
         try:
             return await self.handlers[key](request)
         except (RequestError, AclRequestError) as error:
@@ -214,16 +202,16 @@ class Dispatcher:
             if version in _NOT_READY_BY_CLOSING.get(key, ()):
                 raise OutcomeUnknownError(f"{NOT_READY}: {error}") from None
             # KIP-801's code is defined in Envelopes only: the broker that sent one retries.
-            code = AUTHORIZER_NOT_READY if key == ENVELOPE else UNKNOWN_SERVER_ERROR
+            code = AUTHORIZER_NOT_READY if key == api_keys.ENVELOPE else error_codes.UNKNOWN_SERVER_ERROR
             return await self._error(request, code, f"{NOT_READY}: {error}")
         except (MalformedRequestError, OutcomeUnknownError):
             raise
         except MetadataError as error:
             _log.error("%s failed: %s", api_name(key), error, extra=_log_context(session))
-            return await self._error(request, UNKNOWN_SERVER_ERROR, None)
+            return await self._error(request, error_codes.UNKNOWN_SERVER_ERROR, None)
         except Exception:  # noqa: BLE001 - the client gets a response for any failure of the handler
             _log.exception("%s failed", api_name(key), extra=_log_context(session))
-            return await self._error(request, UNKNOWN_SERVER_ERROR, None)
+            return await self._error(request, error_codes.UNKNOWN_SERVER_ERROR, None)
 
     async def _warm_up(self, api: ApiVersion) -> None:
         """Import the messages of all versions of an API in a thread, as that takes up to 50 ms."""
@@ -244,9 +232,9 @@ def _log_context(session: Session) -> dict[str, str]:
 
 def _decoded(api_key: int, version: int, payload: bytes, position: int) -> Any:
     """Decode a request body; Envelope is decoded by hand because kio lacks its version 1."""
-    if api_key == ENVELOPE:
+    if api_key == api_keys.ENVELOPE:
         return decode_envelope_request(payload, position)
-    if api_key == CREATE_ACLS and (common := decode_create_acls(version, payload, position)) is not None:
+    if api_key == api_keys.CREATE_ACLS and (common := decode_create_acls(version, payload, position)) is not None:
         return common
     return decode_request(api_key, version, payload, position)
 
@@ -351,12 +339,12 @@ class Authentication:
             return self._raw_token(self._sasl, payload) if self._raw else self._token(self._sasl, payload)
         header, position = decode_header(payload)
         # ApiVersions is allowed once, before SaslHandshake; an error response leaves the client another attempt.
-        if header.api_key == API_VERSIONS and self._state is _State.INITIAL:
+        if header.api_key == api_keys.API_VERSIONS and self._state is _State.INITIAL:
             body, has_versions = self.versions.api_versions(header, payload, position)
             if has_versions:
                 self._state = _State.HANDSHAKE
             return Step(response=_response(header, body))
-        if header.api_key == SASL_HANDSHAKE and header.api_version in _HANDSHAKE_VERSIONS:
+        if header.api_key == api_keys.SASL_HANDSHAKE and header.api_version in _HANDSHAKE_VERSIONS:
             return self._handshake(header, payload, position)
         raise DecodeError(
             f"API key {header.api_key} version {header.api_version} before authentication: expected {self._state.value}"
@@ -364,11 +352,11 @@ class Authentication:
 
     def _handshake(self, header: RequestHeader, payload: bytes, position: int) -> Step:
         version = header.api_version
-        mechanism = decode_request(SASL_HANDSHAKE, version, payload, position).mechanism
+        mechanism = decode_request(api_keys.SASL_HANDSHAKE, version, payload, position).mechanism
         offered = self.listener.sasl_mechanisms
         supported = mechanism in offered
-        code = 0 if supported else UNSUPPORTED_SASL_MECHANISM
-        body = build_response(SASL_HANDSHAKE, version, error_code=code, mechanisms=tuple(offered))
+        code = 0 if supported else error_codes.UNSUPPORTED_SASL_MECHANISM
+        body = build_response(api_keys.SASL_HANDSHAKE, version, error_code=code, mechanisms=tuple(offered))
         if not supported:
             return Step(response=_response(header, body), failure="the requested SASL mechanism is not enabled")
         # Kept until re-authentication completes: mechanism and principal must stay the same (KIP-368).
@@ -385,24 +373,26 @@ class Authentication:
     def _token(self, sasl: SaslServer, payload: bytes) -> Step:
         header, position = decode_header(payload)
         version = header.api_version
-        if header.api_key != SASL_AUTHENTICATE:
+        if header.api_key != api_keys.SASL_AUTHENTICATE:
             request = decode_request(header.api_key, version, payload, position)
             text = f"Unexpected Kafka request of type {_enum_name(header.api_key)} during SASL authentication."
-            body = error_response(request, header.api_key, version, ILLEGAL_SASL_STATE, message=text)
+            body = error_response(request, header.api_key, version, error_codes.ILLEGAL_SASL_STATE, message=text)
             return Step(response=_response(header, body), failure="unexpected request during authentication")
         if version not in _AUTHENTICATE_VERSIONS:
             raise DecodeError(f"API key {header.api_key} version {version} during authentication")
-        token = decode_request(SASL_AUTHENTICATE, version, payload, position).auth_bytes
+        token = decode_request(api_keys.SASL_AUTHENTICATE, version, payload, position).auth_bytes
         try:
             challenge = self._step(sasl, token)
         except AuthenticationError as error:
-            body = error_response(None, SASL_AUTHENTICATE, version, SASL_AUTHENTICATION_FAILED, message=str(error))
+            body = error_response(
+                None, api_keys.SASL_AUTHENTICATE, version, error_codes.SASL_AUTHENTICATION_FAILED, message=str(error)
+            )
             return Step(response=_response(header, body), failure=str(error))
         except AuthenticationNotReadyError as error:
             return Step(failure=str(error), final=False)
         # Only the last response carries the lifetime: the client re-authenticates within it (KIP-368).
         lifetime = timedelta(milliseconds=self._lifetime_ms if sasl.complete else 0)
-        body = build_response(SASL_AUTHENTICATE, version, auth_bytes=challenge, session_lifetime=lifetime)
+        body = build_response(api_keys.SASL_AUTHENTICATE, version, auth_bytes=challenge, session_lifetime=lifetime)
         return Step(response=_response(header, body))
 
     def _raw_token(self, sasl: SaslServer, payload: bytes) -> Step:

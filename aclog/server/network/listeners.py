@@ -23,14 +23,8 @@ from aclog.authorizer.settings import KafkaPrincipal
 from aclog.config.node_config import HostPort, Listener
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.machine import sockets
-from aclog.protocol.headers import (
-    FETCH,
-    MIN_REQUEST,
-    SASL_HANDSHAKE,
-    MalformedRequestError,
-    OutcomeUnknownError,
-    frame_length,
-)
+from aclog.protocol import api_keys
+from aclog.protocol.headers import MIN_REQUEST, MalformedRequestError, OutcomeUnknownError, frame_length
 from aclog.protocol.session import ANONYMOUS, SecurityProtocol, Session
 from aclog.security.principals import AuthenticationError, Credentials
 from aclog.server.connection_budget import Slot
@@ -499,7 +493,7 @@ class Connection:
         while (payload := await stream.next()) is not None:
             # SaslHandshake starts re-authentication, also on an expired session: the client may just be late.
             # In a session without an end it gets ILLEGAL_SASL_STATE from the dispatcher, as in Kafka.
-            if self._authentication.ends and _api_key(payload) == SASL_HANDSHAKE:
+            if self._authentication.ends and _api_key(payload) == api_keys.SASL_HANDSHAKE:
                 stream.max_bytes = limits.unauthenticated_frame_bytes
                 failed = await self._log_in(payload)
                 if failed is not None:
@@ -518,7 +512,7 @@ class Connection:
 
     async def _handle(self, payload: bytes, session: Session) -> None:
         # Observers' long polls last up to 30 s: within the request limit they would block everything else.
-        if _api_key(payload) == FETCH:
+        if _api_key(payload) == api_keys.FETCH:
             if self.stream.at_end:
                 raise ConnectionResetError
             head, body = await self._long_poll(self.dispatcher.handle(payload, session))

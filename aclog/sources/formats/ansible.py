@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from attrs import frozen
 
-from aclog.authorizer.acl import WILDCARD, AclOperation, PatternType, ResourceType
+from aclog.authorizer.codes import WILDCARD, AclOperation, PatternType, ResourceType
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import PERMISSIONS, LocatedRule, ReadContext, SourceFile, Statement, choice
 from aclog.sources.formats.unread import UnreadKind

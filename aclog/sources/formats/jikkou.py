@@ -5,15 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import (
-    WILDCARD,
-    AclOperation,
-    AclPermissionType,
-    FileOrigin,
-    PatternType,
-    ResourceType,
-    StatedCluster,
-)
+from aclog.authorizer.acl import FileOrigin, StatedCluster
+from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node, plain_text
 from aclog.sources.formats.rule import (

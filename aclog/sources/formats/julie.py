@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import WILDCARD, AclOperation, PatternType, ResourceType
+from aclog.authorizer.codes import WILDCARD, AclOperation, PatternType, ResourceType
 from aclog.sources.formats.nodes import Node, plain_text
 from aclog.sources.formats.rule import (
     LocatedRule,

@@ -10,15 +10,8 @@ from itertools import pairwise
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    FileOrigin,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import FileOrigin, ResourcePattern, StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, find_name
 

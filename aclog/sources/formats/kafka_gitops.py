@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from attrs import define, field
 
-from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, Statement, named_value, on_cluster

@@ -9,15 +9,8 @@ from types import MappingProxyType
 
 from attrs import frozen
 
-from aclog.authorizer.acl import (
-    WILDCARD,
-    AclOperation,
-    AclPermissionType,
-    FileOrigin,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import FileOrigin, StandardAcl
+from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, find_name
 

@@ -4,15 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import (
-    WILDCARD_PRINCIPAL,
-    AclOperation,
-    FileOrigin,
-    PatternType,
-    ResourceType,
-    StatedCluster,
-    origin_text,
-)
+from aclog.authorizer.acl import FileOrigin, StatedCluster, origin_text
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import (

@@ -8,8 +8,7 @@ from types import MappingProxyType
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.acl import FileOrigin, origin_text, rule_of_object
-from aclog.authorizer.symbols import is_symbolic
+from aclog.authorizer.acl import FileOrigin, is_symbolic, origin_text, rule_of_object
 from aclog.metalog.errors import ConfigError, plural
 from aclog.sources.acl_lines import numbered_lines, parse_acls
 from aclog.sources.formats import (

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 
-from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, PatternType, ResourceType
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import (

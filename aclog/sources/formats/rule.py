@@ -17,19 +17,8 @@ from uuid import UUID
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import (
-    CLUSTER_NAME,
-    WILDCARD,
-    AclOperation,
-    AclPermissionType,
-    FileOrigin,
-    Origin,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    StatedCluster,
-)
+from aclog.authorizer.acl import FileOrigin, Origin, StandardAcl, StandardAclWithId, StatedCluster
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.control import malformed
 from aclog.authorizer.symbols import symbol_part
 from aclog.metalog.errors import ConfigError

@@ -6,17 +6,8 @@ from types import MappingProxyType
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import (
-    CLUSTER_NAME,
-    WILDCARD,
-    AclOperation,
-    AclPermissionType,
-    FileOrigin,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    find_name,
-)
+from aclog.authorizer.acl import FileOrigin, StandardAcl, find_name
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.control import refusal
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, concrete

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from attrs import frozen
 
-from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, PatternType, ResourceType
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node, plain_value
 from aclog.sources.formats.rule import (

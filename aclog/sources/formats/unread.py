@@ -13,16 +13,14 @@ judges files and documents that no format claims; a format passes it the parts t
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol
 
 from attrs import frozen
 
 from aclog.authorizer.acl import FileOrigin
-from aclog.authorizer.standard import Premise
-from aclog.metalog.errors import ConfigError, plural
-from aclog.metalog.text_forms import comma_parts
+from aclog.metalog.errors import plural
 
 
 class UnreadKind(StrEnum):
@@ -103,36 +101,11 @@ class Unread:
         }
 
 
-# What users accept.
-
-
-def parse_accepted(texts: Iterable[str]) -> frozenset[str]:
-    """Return the labels of `--accept-unread`: kinds, or kinds with a name, separated by commas.
-
-    Raises:
-        ConfigError: an unknown kind.
-
-    """
-    labels = [part for text in texts for part in comma_parts(text)]
-    for label in labels:
-        kind = label.partition(":")[0]
-        if kind not in set(UnreadKind):
-            raise ConfigError(f"--accept-unread {label[:60]!r}: expected one of {', '.join(UnreadKind)}, or KIND:NAME")
-    return frozenset(labels)
-
-
-def not_accepted(unread: Iterable[Unread], accepted: Collection[str]) -> tuple[Unread, ...]:
-    """Return the content that was not read and that no label accepts."""
-    return tuple(each for each in unread if each.kind not in accepted and each.label not in accepted)
-
-
-# Texts on unread content, and the premise of answers.
+# Texts on unread content.
 
 
 _PLACES = 3
 """How many locations of one label are shown."""
-UNREAD = "unread content"
-"""The name of the premise."""
 
 
 def unread_text(unread: Sequence[Unread]) -> str:
@@ -148,16 +121,3 @@ def unread_text(unread: Sequence[Unread]) -> str:
 def _places(items: Sequence[Unread]) -> str:
     more = f" and {len(items) - _PLACES:,} more" if items[_PLACES:] else ""
     return ", ".join(f"{each.file}:{each.line}" for each in items[:_PLACES]) + more
-
-
-def unread_premises(name: str, unread: Sequence[Unread]) -> Iterator[Premise]:
-    """Yield the premise that unread content of a source has no rules; none without any."""
-    if unread:
-        first = unread[0]
-        yield Premise(
-            name=UNREAD,
-            problem=f"{plural(len(unread), 'object')} of {name} not read, the first in {first.file}:{first.line}",
-            unless="rules in content that was not read decide otherwise",
-            settled_by="--exclude GLOB or --accept-unread KIND",
-            denies=True,
-        )

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, FileOrigin, StatedCluster
+from aclog.authorizer.acl import FileOrigin, StatedCluster
+from aclog.authorizer.codes import AclOperation
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node, scalars
 from aclog.sources.formats.rule import ReadContext, Resource, SourceFile, compiled, folded_name, resources

@@ -11,15 +11,8 @@ from types import MappingProxyType
 
 from attrs import astuple, frozen
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    code_name,
-    resource_of,
-)
+from aclog.authorizer.acl import StandardAcl, code_name, resource_of
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.control import refusal
 from aclog.metalog.errors import ConfigError, printable
 from aclog.sources.formats.format import AclsFormat

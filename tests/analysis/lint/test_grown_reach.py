@@ -2,8 +2,9 @@
 
 from aclog.analysis.lint.single import MANY_MORE, TopicTimes, grown_reach, judged_rules
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclPermissionType, PatternType, ResourceType
 from tests.support.builders.acls import acl
 
 PREFIXED = PatternType.PREFIXED

@@ -7,7 +7,7 @@ from aclog.analysis.lint.finding import LintContext
 from aclog.analysis.lint_report import lint
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import ExistingNames, Request
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 from tests.support.analysis.lint import found_by, rule
 from tests.support.analysis.policies import image_of
 

@@ -10,19 +10,11 @@ from hypothesis import strategies as st
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import ExistingNames, Request
-from aclog.analysis.review.comment import LONGEST_NAME, Risk, code, comment_lines, judge
+from aclog.analysis.review.comment import LONGEST_NAME, Risk, code, comment_of_clusters, judge
 from aclog.analysis.review.review import Item, LinkedPlace, LintOutcome, Proof, Review, TestsOutcome, flipped
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    FileOrigin,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    TwoOrigins,
-)
+from aclog.authorizer.acl import FileOrigin, StandardAcl, StandardAclWithId, TwoOrigins
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import printable
 from tests.support.review.comments import render, shown_text
 
@@ -65,7 +57,7 @@ def _review(old: Sequence[StandardAcl], new: Sequence[StandardAcl], topics: Sequ
 
 
 def _comment(old: Sequence[StandardAcl], new: Sequence[StandardAcl]) -> list[str]:
-    return list(comment_lines(_review(old, new)))
+    return list(comment_of_clusters({"": _review(old, new)}))
 
 
 _DENY = _rule("User:*", "pii", AclOperation.ALL, permission_type=AclPermissionType.DENY)
@@ -173,7 +165,7 @@ def test_a_gain_of_everyone_is_before_a_loss_that_breaks_and_both_before_a_new_t
         resource_name="u",
     )
     review.flipped = flipped({lost: 7}, review.comparison.old, review.comparison.new)
-    lines = list(comment_lines(review))
+    lines = list(comment_of_clusters({"": review}))
     rows = [shown_text(line) for line in lines if line.startswith("| ")][2:]
     assert [row.split(" | ")[0].strip("| ") for row in rows] == [
         f"{_RED}\xa0gained",
@@ -200,7 +192,7 @@ def test_old_findings_are_only_counted_and_nothing_has_two_places() -> None:
         old=tuple(Item(text=f"11 implied: old rule {n}") for n in range(40)),
         resolved=(Item(text="08 shadowed: fixed rule"),),
     )
-    text = "\n".join(comment_lines(review))
+    text = "\n".join(comment_of_clusters({"": review}))
     assert "old rule" not in text
     assert "fixed rule" not in text
     assert "40 existing lint findings (`aclog lint` shows them); 1 lint finding fixed" in text
@@ -213,7 +205,7 @@ def test_what_fails_is_visible_and_what_holds_is_folded() -> None:
     review.doubts = ("changed, but not read: kafka/x.tf",)
     review.own_checks = ("aclog.toml",)
     review.lint = LintOutcome(new_errors=(Item(text="02 glob-in-name: a"),), new_warnings=(Item(text="13 x: b"),))
-    visible, folded = "\n".join(comment_lines(review)).partition("<details>")[::2]
+    visible, folded = "\n".join(comment_of_clusters({"": review})).partition("<details>")[::2]
     for text in (
         "- REFUTED: `topic:pii is decided as before`",
         "- test fails: `billing` (`t.yaml:3`)",
@@ -232,14 +224,14 @@ def test_a_row_names_the_lint_and_is_no_low_risk() -> None:
     (report,) = review.rows
     assert report.places
     review.lint = LintOutcome(new_warnings=(Item(text="13 consumer-without-group: x", places=report.places),))
-    row = next(line for line in comment_lines(review) if line.startswith(f"| {_ORANGE}"))
+    row = next(line for line in comment_of_clusters({"": review}) if line.startswith(f"| {_ORANGE}"))
     assert row.endswith("| lint 13 consumer-without-group |")
 
 
 def test_existing_topics_are_named_and_many_are_a_risk() -> None:
     many = [f"orders.{n}" for n in range(25)]
     review = _review([], [_prefix("User:a", "orders.")], topics=many)
-    row = next(line for line in comment_lines(review) if line.startswith(f"| {_ORANGE}"))
+    row = next(line for line in comment_of_clusters({"": review}) if line.startswith(f"| {_ORANGE}"))
     assert row.endswith("| 25 existing topics: `orders.0`, `orders.1`, `orders.10` and 22 more |")
 
 
@@ -248,7 +240,7 @@ def test_places_are_links_and_those_of_one_file_have_its_name_once() -> None:
     review.place_of = lambda each: LinkedPlace(
         file="k/a.tf", line=each.line, url=f"https://x.example/a.tf#L{each.line}"
     )
-    row = next(line for line in comment_lines(review) if line.startswith(f"| {_WHITE}"))
+    row = next(line for line in comment_of_clusters({"": review}) if line.startswith(f"| {_WHITE}"))
     assert "[`k/a.tf:1`](https://x.example/a.tf#L1)" in row
 
 
@@ -334,7 +326,7 @@ def test_no_name_breaks_a_comment(principal: str, name: str, other: str) -> None
     review.doubts = (name,)
     review.own_checks = (other,)
     review.tests = TestsOutcome(failures=(Item(text=f"{name}: {principal}"),))
-    lines = list(comment_lines(review))
+    lines = list(comment_of_clusters({"": review}))
     assert all(line.isprintable() for line in lines)
     page = render("\n".join(lines))
     assert not page.unbalanced

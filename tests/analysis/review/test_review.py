@@ -28,17 +28,9 @@ from aclog.analysis.review.review import (
     replacements,
     text_lines,
 )
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    FileOrigin,
-    Origin,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import FileOrigin, Origin, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 
 

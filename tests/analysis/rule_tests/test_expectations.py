@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from aclog.analysis.rule_tests.case import parse_resource, resource_text
 from aclog.analysis.rule_tests.expectations import parse_rule_text, rule_text
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from tests.support.analysis.policies import random_rule
 

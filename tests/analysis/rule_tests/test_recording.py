@@ -10,7 +10,8 @@ from aclog.analysis.comparison import differences
 from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.expectations import CanOnly
 from aclog.analysis.rule_tests.recording import recorded
-from aclog.authorizer.acl import AclOperation, AclPermissionType, FileOrigin, PatternType, StandardAcl
+from aclog.authorizer.acl import FileOrigin, StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
 from tests.support.analysis.policies import ADDRESSES, RANGES, distinct, image_of, random_rule, random_settings
 
 ORIGIN = FileOrigin(file="recorded.yaml", line=1)

@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from aclog.authorizer.acl import AclPermissionType, ResourceType
+from aclog.authorizer.codes import AclPermissionType, ResourceType
 from tests.cli.test_documentation import section
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog

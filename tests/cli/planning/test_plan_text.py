@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, acl_text
+from aclog.authorizer.acl import acl_text
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
 from aclog.installation import install_command
 from aclog.ops import extras
 from aclog.planning.plan import parse_plan, plan_digest

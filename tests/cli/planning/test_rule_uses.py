@@ -9,7 +9,8 @@ import pytest
 
 from aclog.analysis.policy import Policy, is_allowed
 from aclog.analysis.regions import Request
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.cli.flags.common import AccessesFlags
 from aclog.ops.unused import read_rule_uses

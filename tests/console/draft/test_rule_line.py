@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, acl_text
+from aclog.authorizer.acl import StandardAcl, acl_text
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.console.draft import RuleLine, parse_rule_line
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import PatternType, ResourceType
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.console.pages.completion import completions
 from aclog.console.pages.page import Parameters
 from aclog.console.pages.states import Console, Entry, Listing

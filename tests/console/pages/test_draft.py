@@ -7,8 +7,8 @@ from attrs import evolve
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.rule_tests.case import changed_policy, with_ids
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.console.draft import Drafts, StatedCases, effect_on_tests
 from aclog.console.pages.draft import change_file, draft_of

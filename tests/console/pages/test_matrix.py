@@ -4,14 +4,8 @@ from random import Random
 
 import pytest
 
-from aclog.authorizer.acl import (
-    SUPPORTED_OPERATIONS,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-)
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import SUPPORTED_OPERATIONS, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.console.pages.page import Links, Mark, Parameters
 from aclog.console.pages.views import VIEWS

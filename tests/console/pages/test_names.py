@@ -2,7 +2,7 @@ r"""Names in the views are those of questions: `pii-*` is all that begin so, `\*
 
 import pytest
 
-from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.codes import AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.console.pages.page import BadParameterError, Mark, Parameters
 from tests.support.builders.acls import acl

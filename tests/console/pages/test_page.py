@@ -7,7 +7,7 @@ import pytest
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
-from aclog.analysis.review.comment import Risk, by_risk, comment_lines
+from aclog.analysis.review.comment import Risk, by_risk, comment_of_clusters
 from aclog.analysis.review.review import Review
 from aclog.analysis.rows.report import row_cells
 from aclog.authorizer.settings import Settings
@@ -80,7 +80,7 @@ def test_the_comment_is_that_of_a_review_of_two_replays_in_the_order_of_the_page
     comparison = Comparison.of(*(Policy(recover(SMALL, each).image.acls) for each in (first, last)))
     foot = (f"a log: from offset {first:,} to offset {last:,}",)
     review = Review(comparisons={None: comparison}, rows=comparison.rows(), foot=foot, fail_on=())
-    assert file.content.splitlines() == list(comment_lines(review))
+    assert file.content.splitlines() == list(comment_of_clusters({"": review}))
     marks = {each.mark: each.name.lower() for each in Risk}
     in_comment = [marks[line[2]] for line in file.content.splitlines() if line[:2] == "| " and line[2] in marks]
     shown = texts(part(page(console, f"since={first}&until={last}&all=1"), "difference"))

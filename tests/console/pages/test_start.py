@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourceType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.console.findings import Kind, LookResult
 from aclog.console.pages.page import Chart, Facts, Form, Page

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAcl, record_of
+from aclog.authorizer.acl import StandardAcl, record_of
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.console.pages.states import Criteria, Listing, key_of
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from tests.support.analysis.policies import image_of

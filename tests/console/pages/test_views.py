@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.console.pages.page import BadParameterError, Facts, Links, Mark, Page, Table
 from aclog.console.pages.states import Console, NotReadyError

@@ -5,7 +5,8 @@ from random import Random
 import pytest
 
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.console.pages.page import BadParameterError, Parameters, url

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.settings import Settings, name_text
 from tests.support.models.golden import NUMBERS, GoldenEstate, load
 from tests.support.web.asgi import post

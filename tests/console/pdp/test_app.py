@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclPermissionType, PatternType
+from aclog.authorizer.codes import AclPermissionType, PatternType
 from aclog.authorizer.settings import Settings
 from aclog.console.http import Hosts
 from aclog.console.pdp.app import Tokens, read_tokens

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.codes import AclOperation
 from aclog.console.pdp.authzen import MOST_IN_PAGE as MOST
 from tests.support.builders.acls import acl
 from tests.support.web.points import HeldSource, image_of, point_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.settings import Settings
 from aclog.console.live import LiveState
 from aclog.console.pdp.deciding import Deciders

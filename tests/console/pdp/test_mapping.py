@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.console.pdp.mapping import default_mapping, parse_mapping, read_mapping
 from aclog.metalog.errors import ConfigError
 from tests.support.web.points import ASSETS

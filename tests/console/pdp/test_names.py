@@ -2,7 +2,7 @@ r"""Ids of resources that end in a star are all names that begin so: true only i
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.console.pdp.mapping import parse_mapping
 from tests.support.builders.acls import acl
 from tests.support.web.asgi import ask, post

@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 from starlette.types import ASGIApp
 
-from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import Settings
 from aclog.console.draft import Editing
 from aclog.console.live import LiveState

@@ -15,7 +15,7 @@ import pytest
 from attrs import evolve
 
 from aclog.analysis.engine.host_classes import is_address
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings, parse_super_users
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.console.findings import Kind, LookResult

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.codes import AclOperation
 from aclog.console.web.app import WebConsole
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import Settings
 from aclog.console.login.passwords import PasswordWay
 from aclog.console.pages.page import Page, Parameters

@@ -7,7 +7,8 @@ import pytest
 from attrs import evolve
 from starlette.requests import Request
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, FileOrigin, ResourceType, StandardAcl
+from aclog.authorizer.acl import FileOrigin, StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.console.findings import Kind, LookResult, Use, Uses
 from aclog.console.login.guard import All, Own, Sights

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aclog.authorizer.settings import KafkaPrincipal
-from aclog.protocol.headers import ENVELOPE, FETCH, FETCH_SNAPSHOT
+from aclog.protocol.api_keys import ENVELOPE, FETCH, FETCH_SNAPSHOT
 from aclog.protocol.responses import (
     BROKER_APIS,
     CONTROLLER_APIS,

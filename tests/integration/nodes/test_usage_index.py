@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aclog.authorizer.acl import AclBindingFilter, AclOperation
+from aclog.authorizer.acl import AclBindingFilter
+from aclog.authorizer.codes import AclOperation
 from aclog.client.connection import connect
 from aclog.client.requests import create_acls, describe_acls
 from aclog.config.node_config import HostPort

@@ -10,7 +10,7 @@ import pytest
 from aclog.client.quorum_log import QuorumLog
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.config.server_properties import load_config
-from aclog.protocol.headers import METADATA
+from aclog.protocol.api_keys import METADATA
 from aclog.protocol.session import SecurityProtocol
 from aclog.server.storage import format_storage
 from aclog.snapshots.applier import Applier

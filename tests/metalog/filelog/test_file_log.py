@@ -13,7 +13,7 @@ from aclog.metalog.batches import build_batch
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog import committed_mark as mark_module
 from aclog.metalog.filelog import file_log as appender_module
-from aclog.metalog.filelog import open_log, open_reader, verify
+from aclog.metalog.filelog import files, open_log, open_reader, verify
 from aclog.metalog.group_commit import MAX_WAITING_BYTES
 from aclog.metalog.machine import disk, threads
 from tests.support.builders.log_files import read_batches, read_directory, segment_paths, small_log, value
@@ -100,7 +100,7 @@ def test_a_full_disk_is_reported_as_such(log, monkeypatch):
         os.write(fd, data[: len(data) // 2])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(appender_module, "write_all", half)
+    monkeypatch.setattr(files, "write_all", half)
     with pytest.raises(LogError, match="the disk is full"):
         log.append([b"bad"], timestamp=0).result(60)
     assert sum(path.stat().st_size for path in log.directory.glob("*.log")) == size
@@ -255,8 +255,8 @@ def test_a_segment_that_cannot_be_made_durable_leaks_no_file(tmp_path, monkeypat
     def refuse(directory):
         raise OSError(errno.EIO, "Input/output error")
 
-    file = appender_module.SegmentFile(base_offset=0, path=tmp_path / "00000000000000000000.log")
-    monkeypatch.setattr(appender_module, "fsync_directory", refuse)
+    file = files.SegmentFile(base_offset=0, path=tmp_path / "00000000000000000000.log")
+    monkeypatch.setattr(files, "fsync_directory", refuse)
     before = open_files()
     with pytest.raises(LogError, match="cannot create"):
         appender_module.create_segment(file)

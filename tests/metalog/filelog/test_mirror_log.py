@@ -14,8 +14,8 @@ from aclog.metalog.batches import build_batch, end_offset, iter_batches, read_he
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import DecodeError, LockedError, LogError, MetadataError, ReplayError
 from aclog.metalog.filelog import file_log as appender_module
+from aclog.metalog.filelog import files, open_log, open_reader, verify
 from aclog.metalog.filelog import mirror as mirror_module
-from aclog.metalog.filelog import open_log, open_reader, verify
 from aclog.metalog.filelog.files import (
     MIRROR_FILE,
     CheckpointFile,
@@ -436,7 +436,7 @@ class TestAFullDisk:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         with begun(tmp_path / "log", batches[:10]) as mirror:
-            monkeypatch.setattr(appender_module, "write_all", half)
+            monkeypatch.setattr(files, "write_all", half)
             with pytest.raises(LogError, match="the disk is full"):
                 mirror.append(b"".join(batches[10:]))
         monkeypatch.undo()

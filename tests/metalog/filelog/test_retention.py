@@ -4,7 +4,7 @@ import pytest
 
 from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, control_batch
 from aclog.metalog.errors import LogError
-from aclog.metalog.filelog import file_log, open_log, open_reader, verify
+from aclog.metalog.filelog import files, open_log, open_reader, verify
 from aclog.metalog.filelog.files import EPOCHS_FILE, checkpoint_name
 from tests.support.builders.log_files import read_batches, segment_paths, small_log
 
@@ -113,7 +113,7 @@ def test_a_disk_error(log, monkeypatch):
     def refuse(directory):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(file_log, "fsync_directory", refuse)
+    monkeypatch.setattr(files, "fsync_directory", refuse)
     with pytest.raises(LogError, match="cannot remove segments"):
         log.delete_segments_below(before[3])
     assert log.start_offset() == before[3]

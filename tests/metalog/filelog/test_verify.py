@@ -1,20 +1,17 @@
 """verify finds everything that is wrong and where, and nothing in what a real Kafka wrote."""
 
 import shutil
-import sys
 
 import pytest
 from attrs import evolve
 
 from aclog.metalog.batches import RecordBatch, decode_batch, encode_batch, iter_batches
 from aclog.metalog.errors import LogError
-from aclog.metalog.filelog import open_log, verify
+from aclog.metalog.filelog import files, open_log, verify
 from aclog.metalog.filelog.committed_mark import MARK_FILE, Mark, create_mark_file
 from aclog.metalog.filelog.files import SegmentFile, find_segments, list_checkpoints, list_segments, write_epochs
 from aclog.metalog.filelog.verify import FindingKind, verify_checkpoint
 from tests.support.builders.log_files import KAFKA_LOGS, batch_ends, flips, segment_paths, small_log, value
-
-verify_module = sys.modules[verify.__module__]
 
 
 @pytest.mark.parametrize("path", KAFKA_LOGS, ids=lambda path: path.parent.name)
@@ -172,7 +169,7 @@ class TestCheckpointsAlone:
             looks.append(path)
             return list_segments(path) if len(looks) > 1 else ()
 
-        monkeypatch.setattr(verify_module, "list_segments", at_first_nothing)
+        monkeypatch.setattr(files, "list_segments", at_first_nothing)
         told = []
         assert list(verify(directory, lambda done, total: told.append(done))) == []
         assert told[-1] > segment_paths(directory)[0].stat().st_size
@@ -235,13 +232,13 @@ def test_a_log_that_rolls_while_it_is_verified(monkeypatch, tmp_path):
             append()
             return found
 
-        monkeypatch.setattr(verify_module, "find_segments", grow)
+        monkeypatch.setattr(files, "find_segments", grow)
         assert list(verify(directory)) == []
 
 
 def test_a_file_removed_while_it_is_verified(monkeypatch, tmp_path):
     directory = small_log(tmp_path / "log")
     gone = SegmentFile(base_offset=0, path=directory / "00000000000000000000.gone")
-    monkeypatch.setattr(verify_module, "find_segments", lambda path: (gone,))
+    monkeypatch.setattr(files, "find_segments", lambda path: (gone,))
     with pytest.raises(LogError, match=r"gone: cannot read: No such file"):
         list(verify(directory))

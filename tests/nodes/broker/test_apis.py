@@ -9,7 +9,7 @@ import pytest
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import BrokerEndpoint, RegisterBrokerRecord
-from aclog.protocol.headers import BROKER_HEARTBEAT, BROKER_REGISTRATION, ENVELOPE
+from aclog.protocol.api_keys import BROKER_HEARTBEAT, BROKER_REGISTRATION, ENVELOPE
 from aclog.protocol.responses import ApiVersion
 from aclog.server.broker import apis as apis_module
 from aclog.server.broker.apis import ClusterView, RemoteChannel

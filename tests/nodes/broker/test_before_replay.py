@@ -9,7 +9,7 @@ from attrs import evolve
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.config.node_config import HostPort
 from aclog.credentials.tokens import TokenSettings
-from aclog.protocol import headers
+from aclog.protocol import api_keys
 from aclog.protocol.headers import OutcomeUnknownError
 from aclog.protocol.responses import BROKER_APIS
 from aclog.protocol.session import SecurityProtocol
@@ -26,15 +26,15 @@ from tests.support.nodes.node_requests import frame, session
 SMALL = Path(__file__).parents[2] / "data/kafka-4.3.1-small/__cluster_metadata-0"
 CLUSTER = ClusterView(cluster_id="c", node_id=4, advertised={"BROKER": HostPort(host="b4", port=9092)})
 TELLING = {
-    headers.DESCRIBE_ACLS,
-    headers.DESCRIBE_CLIENT_QUOTAS,
-    headers.DESCRIBE_USER_SCRAM_CREDENTIALS,
-    headers.DESCRIBE_DELEGATION_TOKEN,
+    api_keys.DESCRIBE_ACLS,
+    api_keys.DESCRIBE_CLIENT_QUOTAS,
+    api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS,
+    api_keys.DESCRIBE_DELEGATION_TOKEN,
 }
 SWEPT = [
     (api.api_key, version)
     for api in BROKER_APIS
-    if api.api_key not in (headers.API_VERSIONS, headers.SASL_HANDSHAKE, headers.SASL_AUTHENTICATE)
+    if api.api_key not in (api_keys.API_VERSIONS, api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE)
     for version in range(api.min_version, api.max_version + 1)
 ]
 

@@ -6,16 +6,8 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.protocol.headers import (
-    API_VERSIONS,
-    CREATE_ACLS,
-    ENVELOPE,
-    OutcomeUnknownError,
-    RequestError,
-    decode_header,
-    frame,
-    response_header,
-)
+from aclog.protocol.api_keys import API_VERSIONS, CREATE_ACLS, ENVELOPE
+from aclog.protocol.headers import OutcomeUnknownError, RequestError, decode_header, frame, response_header
 from aclog.protocol.messages import build
 from aclog.protocol.responses import (
     AUTHORIZER_NOT_READY,

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourceType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.interface import AclRequestError, AuthorizerNotReadyError
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.config.node_config import HostPort
-from aclog.protocol import headers
+from aclog.protocol import api_keys
 from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import build
 from aclog.server.apis.acls import AuthHelper
@@ -71,7 +72,7 @@ def small():
 class TestMetadata:
     @pytest.mark.parametrize("version", range(14))
     def test_metadata_names_this_broker_in_every_version(self, version):
-        found = ask(broker(), headers.METADATA, version, topics=())
+        found = ask(broker(), api_keys.METADATA, version, topics=())
         assert [(b.node_id, b.host, b.port) for b in found.brokers] == [(4, "b4", 9092)]
         if version >= 1:
             assert found.controller_id == 4
@@ -80,11 +81,11 @@ class TestMetadata:
 
     def test_topics_are_unknown_to_authorized_clients(self):
         def topic(name):
-            return build(headers.METADATA, 9, "request", "MetadataRequestTopic", name=name)
+            return build(api_keys.METADATA, 9, "request", "MetadataRequestTopic", name=name)
 
         may = broker(rule(AclOperation.DESCRIBE, name="t", kind=ResourceType.TOPIC))
         asked = {"topics": (topic("t"), topic("u")), "allow_auto_topic_creation": False}
-        found = ask(may, headers.METADATA, 9, user="bob", **asked)
+        found = ask(may, api_keys.METADATA, 9, user="bob", **asked)
         assert [(t.name, int(t.error_code)) for t in found.topics] == [("t", 3), ("u", 29)]
 
     @pytest.mark.parametrize(
@@ -100,48 +101,48 @@ class TestMetadata:
         handlers = broker(
             rule(AclOperation.DESCRIBE, name="t", kind=ResourceType.TOPIC), *rights, auto_create_topics=enabled
         )
-        topic = build(headers.METADATA, 9, "request", "MetadataRequestTopic", name="t")
+        topic = build(api_keys.METADATA, 9, "request", "MetadataRequestTopic", name="t")
         asked = {"topics": (topic,), "allow_auto_topic_creation": True}
-        assert [int(t.error_code) for t in ask(handlers, headers.METADATA, 9, user="bob", **asked).topics] == [error]
+        assert [int(t.error_code) for t in ask(handlers, api_keys.METADATA, 9, user="bob", **asked).topics] == [error]
 
     def test_topic_ids_are_unknown(self):
-        topic = build(headers.METADATA, 12, "request", "MetadataRequestTopic", name=None)
-        assert [int(t.error_code) for t in ask(broker(), headers.METADATA, 12, topics=(topic,)).topics] == [100]
+        topic = build(api_keys.METADATA, 12, "request", "MetadataRequestTopic", name=None)
+        assert [int(t.error_code) for t in ask(broker(), api_keys.METADATA, 12, topics=(topic,)).topics] == [100]
 
     def test_topics_without_a_name_are_refused_in_versions_that_know_no_ids(self):
-        topic = build(headers.METADATA, 10, "request", "MetadataRequestTopic", name=None)
+        topic = build(api_keys.METADATA, 10, "request", "MetadataRequestTopic", name=None)
         with pytest.raises(RequestError) as refused:
-            ask(broker(), headers.METADATA, 10, topics=(topic,))
+            ask(broker(), api_keys.METADATA, 10, topics=(topic,))
         assert refused.value.code == 42
 
     def test_cluster_operations_are_included_on_request(self):
         handlers = broker(rule(AclOperation.DESCRIBE), rule(AclOperation.CREATE))
         asked = {"topics": (), "include_cluster_authorized_operations": True}
-        found = ask(handlers, headers.METADATA, 9, user="bob", **asked)
+        found = ask(handlers, api_keys.METADATA, 9, user="bob", **asked)
         assert found.cluster_authorized_operations == 1 << AclOperation.DESCRIBE | 1 << AclOperation.CREATE
-        assert ask(handlers, headers.METADATA, 9, user="carol", **asked).cluster_authorized_operations == 0
-        assert ask(handlers, headers.METADATA, 9, user="bob", topics=()).cluster_authorized_operations == NOT_ASKED
+        assert ask(handlers, api_keys.METADATA, 9, user="carol", **asked).cluster_authorized_operations == 0
+        assert ask(handlers, api_keys.METADATA, 9, user="bob", topics=()).cluster_authorized_operations == NOT_ASKED
 
 
 class TestDescribeCluster:
     @pytest.mark.parametrize("version", range(3))
     def test_describe_cluster_names_this_broker(self, version):
-        found = ask(broker(), headers.DESCRIBE_CLUSTER, version, endpoint_type=1)
+        found = ask(broker(), api_keys.DESCRIBE_CLUSTER, version, endpoint_type=1)
         assert (found.cluster_id, found.controller_id) == ("c", 4)
         assert [(b.broker_id, b.host, b.port) for b in found.brokers] == [(4, "b4", 9092)]
 
     @pytest.mark.parametrize(("endpoint_type", "code"), [(2, 114), (0, 115), (77, 115)])
     def test_other_endpoints_are_refused(self, endpoint_type, code):
-        found = ask(broker(), headers.DESCRIBE_CLUSTER, 1, endpoint_type=endpoint_type)
+        found = ask(broker(), api_keys.DESCRIBE_CLUSTER, 1, endpoint_type=endpoint_type)
         assert (int(found.error_code), found.brokers) == (code, ())
 
 
 class TestScram:
     def users(self, *names):
-        return tuple(build(headers.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, "request", "UserName", name=n) for n in names)
+        return tuple(build(api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, "request", "UserName", name=n) for n in names)
 
     def test_all_users_or_the_named_ones(self, small):
-        handlers, key = broker(image=small), headers.DESCRIBE_USER_SCRAM_CREDENTIALS
+        handlers, key = broker(image=small), api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS
         everybody = [each.user for each in small.scram.describe()]
         assert [r.user for r in ask(handlers, key, 0, users=None).results] == everybody
         assert [r.user for r in ask(handlers, key, 0, users=()).results] == everybody
@@ -153,7 +154,7 @@ class TestScram:
 
     def test_needs_describe_on_the_cluster(self, small):
         with pytest.raises(RequestError) as refused:
-            ask(broker(image=small), headers.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, user="bob", users=())
+            ask(broker(image=small), api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, user="bob", users=())
         assert refused.value.code == 31
 
 
@@ -161,12 +162,12 @@ class TestClientQuotas:
     def quotas(self, image, *components, strict=False):
         made = tuple(
             build(
-                headers.DESCRIBE_CLIENT_QUOTAS, 1, "request", "ComponentData",
+                api_keys.DESCRIBE_CLIENT_QUOTAS, 1, "request", "ComponentData",
                 entity_type=kind, match_type=match_type, match=match,
             )
             for kind, match_type, match in components
         )  # fmt: skip
-        found = ask(broker(image=image), headers.DESCRIBE_CLIENT_QUOTAS, 1, components=made, strict=strict)
+        found = ask(broker(image=image), api_keys.DESCRIBE_CLIENT_QUOTAS, 1, components=made, strict=strict)
         return [
             ({e.entity_type: e.entity_name for e in entry.entity}, {v.key: v.value for v in entry.values})
             for entry in found.entries
@@ -213,7 +214,7 @@ class TestClientQuotas:
 
     def test_needs_describe_configs_on_the_cluster(self, small):
         with pytest.raises(RequestError) as refused:
-            ask(broker(image=small), headers.DESCRIBE_CLIENT_QUOTAS, 1, user="bob", components=(), strict=False)
+            ask(broker(image=small), api_keys.DESCRIBE_CLIENT_QUOTAS, 1, user="bob", components=(), strict=False)
         assert refused.value.code == 31
 
 
@@ -221,7 +222,7 @@ class TestAcls:
     def described(self, handlers, user="admin", version=3, **fields):
         anything = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
         nothing = {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
-        return ask(handlers, headers.DESCRIBE_ACLS, version, user=user, **anything | nothing | fields)
+        return ask(handlers, api_keys.DESCRIBE_ACLS, version, user=user, **anything | nothing | fields)
 
     def test_acls_are_listed_for_authorized_clients(self):
         handlers = broker(rule(AclOperation.DESCRIBE))
@@ -239,10 +240,10 @@ class TestForwarding:
     @pytest.mark.parametrize(
         ("api_key", "fields"),
         [
-            (headers.CREATE_ACLS, {"creations": ()}),
-            (headers.DELETE_ACLS, {"filters": ()}),
-            (headers.ALTER_USER_SCRAM_CREDENTIALS, {"deletions": (), "upsertions": ()}),
-            (headers.DESCRIBE_QUORUM, {"topics": ()}),
+            (api_keys.CREATE_ACLS, {"creations": ()}),
+            (api_keys.DELETE_ACLS, {"filters": ()}),
+            (api_keys.ALTER_USER_SCRAM_CREDENTIALS, {"deletions": (), "upsertions": ()}),
+            (api_keys.DESCRIBE_QUORUM, {"topics": ()}),
         ],
     )
     def test_writes_are_forwarded_to_the_controller(self, api_key, fields):

@@ -10,7 +10,8 @@ import pytest
 from aclog.client.errors import UnreachableError
 from aclog.config.node_config import BrokerSettings
 from aclog.metalog.records import BrokerEndpoint
-from aclog.protocol.headers import BROKER_HEARTBEAT, BROKER_REGISTRATION, RequestError
+from aclog.protocol.api_keys import BROKER_HEARTBEAT, BROKER_REGISTRATION
+from aclog.protocol.headers import RequestError
 from aclog.server.broker.lifecycle import BrokerLifecycle
 
 UNKNOWN = "the controller has no such registration: restart this broker to register it again"

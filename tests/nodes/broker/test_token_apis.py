@@ -5,12 +5,13 @@ import asyncio
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.credentials.tokens import TokenSettings, TokensImage, token_hmac_bytes
 from aclog.metalog.records import DelegationTokenRecord
-from aclog.protocol import headers
+from aclog.protocol import api_keys
 from aclog.protocol.acls import token_created_response
 from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import build
@@ -73,26 +74,26 @@ def asked(api_key, version, user="bob", session=None, **fields):
 
 def create(handler, version=3, user="bob", session=None, **fields):
     wanted = {"owner_principal_type": "", "owner_principal_name": ""} | fields
-    body = asyncio.run(handler.create(asked(headers.CREATE_DELEGATION_TOKEN, version, user, session, **wanted)))
+    body = asyncio.run(handler.create(asked(api_keys.CREATE_DELEGATION_TOKEN, version, user, session, **wanted)))
     return body if body == b"forwarded" else token_answers.created(version, bytes(4 + (version >= 2)) + body)
 
 
 def renewer(kind):
     return build(
-        headers.CREATE_DELEGATION_TOKEN, 3, "request", "CreatableRenewers", principal_type=kind, principal_name="x"
+        api_keys.CREATE_DELEGATION_TOKEN, 3, "request", "CreatableRenewers", principal_type=kind, principal_name="x"
     )
 
 
 def described(handler, owners, user="bob", version=3, session=None):
     def owner(name):
         return build(
-            headers.DESCRIBE_DELEGATION_TOKEN, version, "request", "DescribeDelegationTokenOwner",
+            api_keys.DESCRIBE_DELEGATION_TOKEN, version, "request", "DescribeDelegationTokenOwner",
             principal_type="User", principal_name=name,
         )  # fmt: skip
 
     named = None if owners is None else tuple(owner(name) for name in owners)
-    wanted = asked(headers.DESCRIBE_DELEGATION_TOKEN, version, user, session, owners=named)
-    return answer(headers.DESCRIBE_DELEGATION_TOKEN, version, asyncio.run(handler.describe(wanted)))
+    wanted = asked(api_keys.DESCRIBE_DELEGATION_TOKEN, version, user, session, owners=named)
+    return answer(api_keys.DESCRIBE_DELEGATION_TOKEN, version, asyncio.run(handler.describe(wanted)))
 
 
 NOT_ALLOWED = [
@@ -107,7 +108,7 @@ def test_connections_that_may_not_use_tokens(session):
     handler = broker(secret=None)
     found = create(handler, session=session, owner_principal_type="User", owner_principal_name="eve")
     assert (found["code"], found["times"], found["who"][1]) == (64, [-1, -1, -1], "eve")
-    for api_key in (headers.RENEW_DELEGATION_TOKEN, headers.EXPIRE_DELEGATION_TOKEN):
+    for api_key in (api_keys.RENEW_DELEGATION_TOKEN, api_keys.EXPIRE_DELEGATION_TOKEN):
         body = asyncio.run(handler.change(asked(api_key, 2, session=session, hmac=b"x")))
         assert token_answers.changed(2, bytes(5) + body) == (64, -1)
     assert described(handler, None, session=session).error_code == 64
@@ -120,7 +121,7 @@ def test_who_may(session):
     """Includes an authenticated user named ANONYMOUS."""
     handler = broker()
     assert create(handler, session=session) == create(handler, 1, session=session) == b"forwarded"
-    for api_key in (headers.RENEW_DELEGATION_TOKEN, headers.EXPIRE_DELEGATION_TOKEN):
+    for api_key in (api_keys.RENEW_DELEGATION_TOKEN, api_keys.EXPIRE_DELEGATION_TOKEN):
         assert asyncio.run(handler.change(asked(api_key, 2, session=session, hmac=b"x"))) == b"forwarded"
     assert described(handler, None, session=session).error_code == 0
 

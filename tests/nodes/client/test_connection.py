@@ -15,7 +15,7 @@ from aclog.credentials import scram as scram_module
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.protocol.headers import (
+from aclog.protocol.api_keys import (
     API_VERSIONS,
     CREATE_ACLS,
     DELETE_ACLS,
@@ -27,9 +27,8 @@ from aclog.protocol.headers import (
     FETCH_SNAPSHOT,
     METADATA,
     SASL_AUTHENTICATE,
-    FrameBuffer,
-    RequestError,
 )
+from aclog.protocol.headers import FrameBuffer, RequestError
 from aclog.protocol.messages import build
 from aclog.protocol.responses import ApiVersion
 from aclog.protocol.session import SecurityProtocol

@@ -8,7 +8,8 @@ from aclog.client.connection import connect
 from aclog.client.requests import broker_cluster_id
 from aclog.config.node_config import ClientSecurity
 from aclog.metalog.errors import ConfigError, DecodeError
-from aclog.protocol.headers import DESCRIBE_CLUSTER, METADATA, RequestError
+from aclog.protocol.api_keys import DESCRIBE_CLUSTER, METADATA
+from aclog.protocol.headers import RequestError
 from aclog.protocol.responses import BROKER_APIS, ApiVersion
 from tests.support.fakes.broker import FakeBroker
 

@@ -26,7 +26,7 @@ from aclog.metalog.records import (
     OpaqueRecord,
     UserScramCredentialRecord,
 )
-from aclog.protocol import headers
+from aclog.protocol import api_keys
 from aclog.protocol.headers import MalformedRequestError, RequestError
 from aclog.protocol.messages import build
 from aclog.server.controller import snapshot_generator
@@ -220,30 +220,30 @@ class TestEarlyStart:
 
         monkeypatch.setattr(module, "replay", slow)
         server = controller_server(formatted(tmp_path))
-        describe = build(headers.DESCRIBE_CLUSTER, 2, "request", endpoint_type=2)
+        describe = build(api_keys.DESCRIBE_CLUSTER, 2, "request", endpoint_type=2)
         listing = build(
-            headers.DESCRIBE_ACLS, 3, "request", resource_type_filter=1, pattern_type_filter=1, operation=1,
+            api_keys.DESCRIBE_ACLS, 3, "request", resource_type_filter=1, pattern_type_filter=1, operation=1,
             permission_type=1, resource_name_filter=None, principal_filter=None, host_filter=None,
         )  # fmt: skip
         with pytest.raises(AuthorizerNotReadyError):
-            await call(server, headers.DESCRIBE_CLUSTER, 2, describe)
+            await call(server, api_keys.DESCRIBE_CLUSTER, 2, describe)
         starting = asyncio.create_task(server.start())
         while server.serving is None:
             await asyncio.sleep(0.001)
-        assert (await call(server, headers.DESCRIBE_CLUSTER, 2, describe)).controller_id == 1
+        assert (await call(server, api_keys.DESCRIBE_CLUSTER, 2, describe)).controller_id == 1
         for user, api_key, version, message in (
-            ("alice", headers.DESCRIBE_CLUSTER, 2, describe),
-            ("admin", headers.DESCRIBE_ACLS, 3, listing),
-            ("alice", headers.DESCRIBE_ACLS, 3, listing),
+            ("alice", api_keys.DESCRIBE_CLUSTER, 2, describe),
+            ("admin", api_keys.DESCRIBE_ACLS, 3, listing),
+            ("alice", api_keys.DESCRIBE_ACLS, 3, listing),
         ):
             with pytest.raises(AuthorizerNotReadyError):
                 await call(server, api_key, version, message, user=user)
         assert not server.ready
         go_on.set()
         await starting
-        assert (await call(server, headers.DESCRIBE_ACLS, 3, listing)).resources == ()
+        assert (await call(server, api_keys.DESCRIBE_ACLS, 3, listing)).resources == ()
         with pytest.raises(AclRequestError):
-            await call(server, headers.DESCRIBE_ACLS, 3, listing, user="alice")
+            await call(server, api_keys.DESCRIBE_ACLS, 3, listing, user="alice")
         await server.stop()
 
 
@@ -253,11 +253,11 @@ CREATION = {"resource_type": 2, "resource_pattern_type": 3, "principal": "User:b
 
 def creations(*values):
     return build(
-        headers.CREATE_ACLS,
+        api_keys.CREATE_ACLS,
         3,
         "request",
         creations=tuple(
-            build(headers.CREATE_ACLS, 3, "request", "AclCreation", **{**CREATION, **each}) for each in values
+            build(api_keys.CREATE_ACLS, 3, "request", "AclCreation", **{**CREATION, **each}) for each in values
         ),
     )
 
@@ -266,7 +266,7 @@ class TestAcls:
     async def test_create_describe_delete(self, tmp_path):
         async with running(formatted(tmp_path)) as server:
             made = await call(
-                server, headers.CREATE_ACLS, 3,
+                server, api_keys.CREATE_ACLS, 3,
                 creations({"resource_name": "t"}, {"resource_name": ""}, {"resource_name": "u"}),
             )  # fmt: skip
             assert [(each.error_code, each.error_message) for each in made.results] == [
@@ -276,35 +276,39 @@ class TestAcls:
             ]
             wanted = {"resource_type_filter": 2, "pattern_type_filter": 1, "operation": 1, "permission_type": 1,
                       "resource_name_filter": None, "principal_filter": None, "host_filter": None}  # fmt: skip
-            listed = await call(server, headers.DESCRIBE_ACLS, 3, build(headers.DESCRIBE_ACLS, 3, "request", **wanted))
+            listed = await call(
+                server, api_keys.DESCRIBE_ACLS, 3, build(api_keys.DESCRIBE_ACLS, 3, "request", **wanted)
+            )
             assert {each.resource_name for each in listed.resources} == {"t", "u"}
             one = build(
-                headers.DELETE_ACLS, 3, "request", "DeleteAclsFilter", **{**wanted, "resource_name_filter": "t"}
+                api_keys.DELETE_ACLS, 3, "request", "DeleteAclsFilter", **{**wanted, "resource_name_filter": "t"}
             )
-            gone = await call(server, headers.DELETE_ACLS, 3, build(headers.DELETE_ACLS, 3, "request", filters=(one,)))
+            gone = await call(
+                server, api_keys.DELETE_ACLS, 3, build(api_keys.DELETE_ACLS, 3, "request", filters=(one,))
+            )
             assert [[each.resource_name for each in found.matching_acls] for found in gone.filter_results] == [["t"]]
             assert names(server.publisher.current) == {"u"}
 
     async def test_unauthorized_clients(self, tmp_path):
         async with running(formatted(tmp_path)) as server:
             with pytest.raises(AclRequestError, match=r"Request Request\(.*\) needs ALTER permission\.") as refused:
-                await call(server, headers.CREATE_ACLS, 3, creations({"resource_name": "t"}), user="alice")
+                await call(server, api_keys.CREATE_ACLS, 3, creations({"resource_name": "t"}), user="alice")
             assert refused.value.code == 31
             assert len(server.publisher.latest.acls) == 0
 
     async def test_code_0_is_malformed(self, tmp_path):
         async with running(formatted(tmp_path)) as server:
             with pytest.raises(MalformedRequestError):
-                await call(server, headers.CREATE_ACLS, 3, creations({"resource_name": "t", "operation": 0}))
+                await call(server, api_keys.CREATE_ACLS, 3, creations({"resource_name": "t", "operation": 0}))
 
 
 class TestOtherApis:
     async def test_scram(self, tmp_path):
         def message(**values):
-            return build(headers.ALTER_USER_SCRAM_CREDENTIALS, 0, "request", **values)
+            return build(api_keys.ALTER_USER_SCRAM_CREDENTIALS, 0, "request", **values)
 
         def part(structure, **values):
-            return build(headers.ALTER_USER_SCRAM_CREDENTIALS, 0, "request", structure, **values)
+            return build(api_keys.ALTER_USER_SCRAM_CREDENTIALS, 0, "request", structure, **values)
 
         async with running(formatted(tmp_path)) as server:
             good = part("ScramCredentialUpsertion", name="eve", mechanism=1, iterations=4096, salt=b"s",
@@ -313,47 +317,47 @@ class TestOtherApis:
                        salted_password=b"p" * 32)  # fmt: skip
             absent = part("ScramCredentialDeletion", name="nobody", mechanism=2)
             alteration = message(upsertions=(good, few), deletions=(absent,))
-            found = await call(server, headers.ALTER_USER_SCRAM_CREDENTIALS, 0, alteration)
+            found = await call(server, api_keys.ALTER_USER_SCRAM_CREDENTIALS, 0, alteration)
             codes = {each.user: (int(each.error_code), each.error_message) for each in found.results}
             assert codes["eve"] == (0, None)
             assert codes["few"] == (93, "Too few iterations")
             assert codes["nobody"][0] == 91
             assert server.publisher.current.scram.get("eve", 1).iterations == 4096
             with pytest.raises(AclRequestError):
-                await call(server, headers.ALTER_USER_SCRAM_CREDENTIALS, 0, alteration, user="alice")
+                await call(server, api_keys.ALTER_USER_SCRAM_CREDENTIALS, 0, alteration, user="alice")
 
     async def test_describe_cluster(self, tmp_path):
         async with running(formatted(tmp_path)) as server:
             for version in (1, 2):
-                asked = build(headers.DESCRIBE_CLUSTER, version, "request", endpoint_type=2,
+                asked = build(api_keys.DESCRIBE_CLUSTER, version, "request", endpoint_type=2,
                               include_cluster_authorized_operations=True)  # fmt: skip
-                found = await call(server, headers.DESCRIBE_CLUSTER, version, asked)
+                found = await call(server, api_keys.DESCRIBE_CLUSTER, version, asked)
                 assert (found.error_code, found.endpoint_type, found.cluster_id) == (0, 2, "a-cluster")
                 assert [(each.broker_id, each.host, each.port) for each in found.brokers] == [(1, "c1", 9093)]
                 assert found.controller_id == 1
                 assert found.cluster_authorized_operations > 0
             for endpoint_type, code in ((1, 114), (9, 115)):
-                asked = build(headers.DESCRIBE_CLUSTER, 1, "request", endpoint_type=endpoint_type)
-                assert (await call(server, headers.DESCRIBE_CLUSTER, 1, asked)).error_code == code
-            asked = build(headers.DESCRIBE_CLUSTER, 0, "request")
-            assert (await call(server, headers.DESCRIBE_CLUSTER, 0, asked)).error_code == 42
+                asked = build(api_keys.DESCRIBE_CLUSTER, 1, "request", endpoint_type=endpoint_type)
+                assert (await call(server, api_keys.DESCRIBE_CLUSTER, 1, asked)).error_code == code
+            asked = build(api_keys.DESCRIBE_CLUSTER, 0, "request")
+            assert (await call(server, api_keys.DESCRIBE_CLUSTER, 0, asked)).error_code == 42
             with pytest.raises(AclRequestError):
                 await call(
-                    server, headers.DESCRIBE_CLUSTER, 2, build(headers.DESCRIBE_CLUSTER, 2, "request"), user="alice"
+                    server, api_keys.DESCRIBE_CLUSTER, 2, build(api_keys.DESCRIBE_CLUSTER, 2, "request"), user="alice"
                 )
 
     @pytest.mark.parametrize("version", [0, 1, 2])
     async def test_describe_quorum(self, tmp_path, version):
         def asked(name):
-            partition = build(headers.DESCRIBE_QUORUM, version, "request", "PartitionData")
+            partition = build(api_keys.DESCRIBE_QUORUM, version, "request", "PartitionData")
             topic = build(
-                headers.DESCRIBE_QUORUM, version, "request", "TopicData", topic_name=name, partitions=(partition,)
+                api_keys.DESCRIBE_QUORUM, version, "request", "TopicData", topic_name=name, partitions=(partition,)
             )
-            return build(headers.DESCRIBE_QUORUM, version, "request", topics=(topic,))
+            return build(api_keys.DESCRIBE_QUORUM, version, "request", topics=(topic,))
 
         async with running(formatted(tmp_path)) as server:
             server.serving.quorum.observe(5, UUID(int=4), 3, end_offset=9, now=1 << 41)
-            found = await call(server, headers.DESCRIBE_QUORUM, version, asked(METADATA_TOPIC))
+            found = await call(server, api_keys.DESCRIBE_QUORUM, version, asked(METADATA_TOPIC))
             ((partition,),) = (topic.partitions for topic in found.topics)
             assert (partition.leader_id, partition.leader_epoch) == (1, 1)
             assert partition.high_watermark == server.publisher.current.end_offset
@@ -363,16 +367,16 @@ class TestOtherApis:
             if version == 2:
                 assert voter.replica_directory_id == server.directory_id
                 assert [(each.node_id, each.listeners[0].port) for each in found.nodes] == [(1, 9093)]
-            found = await call(server, headers.DESCRIBE_QUORUM, version, asked("orders"))
+            found = await call(server, api_keys.DESCRIBE_QUORUM, version, asked("orders"))
             assert (found.error_code, [topic.topic_name for topic in found.topics]) == (0, ["orders"])
             assert [each.error_code for each in found.topics[0].partitions] == [3]
             with pytest.raises(AclRequestError):
-                await call(server, headers.DESCRIBE_QUORUM, version, asked(METADATA_TOPIC), user="alice")
+                await call(server, api_keys.DESCRIBE_QUORUM, version, asked(METADATA_TOPIC), user="alice")
 
 
 def snapshot_request(version, end_offset, epoch, position=0, max_bytes=1000, leader_epoch=1, **top):
     def part(structure, **values):
-        return build(headers.FETCH_SNAPSHOT, version, "request", structure, **values)
+        return build(api_keys.FETCH_SNAPSHOT, version, "request", structure, **values)
 
     wanted = part(
         "PartitionSnapshot",
@@ -383,12 +387,12 @@ def snapshot_request(version, end_offset, epoch, position=0, max_bytes=1000, lea
     )
     topic = part("TopicSnapshot", name=top.pop("topic", METADATA_TOPIC), partitions=(wanted,))
     top.setdefault("cluster_id", None)
-    return build(headers.FETCH_SNAPSHOT, version, "request", topics=(topic,), max_bytes=max_bytes, **top)
+    return build(api_keys.FETCH_SNAPSHOT, version, "request", topics=(topic,), max_bytes=max_bytes, **top)
 
 
 async def piece(server, version, *arguments, **values):
     message = snapshot_request(version, *arguments, **values)
-    found = await call(server, headers.FETCH_SNAPSHOT, version, message)
+    found = await call(server, api_keys.FETCH_SNAPSHOT, version, message)
     assert found.error_code == 0
     return found.topics[0].partitions[0]
 
@@ -435,10 +439,10 @@ class TestSnapshots:
                 assert (found.error_code, bytes(found.unaligned_records)) == (code, b"")
                 assert (found.current_leader.leader_id, found.current_leader.leader_epoch) == (1, 1)
             with pytest.raises(RequestError) as refused:
-                await call(server, headers.FETCH_SNAPSHOT, 1, snapshot_request(1, *wanted, cluster_id="another"))
+                await call(server, api_keys.FETCH_SNAPSHOT, 1, snapshot_request(1, *wanted, cluster_id="another"))
             assert refused.value.code == 104
             with pytest.raises(AclRequestError):
-                await call(server, headers.FETCH_SNAPSHOT, 1, snapshot_request(1, *wanted), user="alice")
+                await call(server, api_keys.FETCH_SNAPSHOT, 1, snapshot_request(1, *wanted), user="alice")
 
     async def test_retention_does_not_remove_it_under_its_reader(self, tmp_path):
         async with running(formatted(tmp_path)) as server:
@@ -512,22 +516,22 @@ class TestCheckpoints:
             kept = list_checkpoints(directory)
             assert kept[0].end_offset > 0
             fetch = build(
-                headers.FETCH, 17, "request", max_wait=timedelta(0), cluster_id=None,
+                api_keys.FETCH, 17, "request", max_wait=timedelta(0), cluster_id=None,
                 topics=(
                     build(
-                        headers.FETCH, 17, "request", "FetchTopic", topic_id=METADATA_TOPIC_ID,
+                        api_keys.FETCH, 17, "request", "FetchTopic", topic_id=METADATA_TOPIC_ID,
                         partitions=(
-                            build(headers.FETCH, 17, "request", "FetchPartition", current_leader_epoch=1,
+                            build(api_keys.FETCH, 17, "request", "FetchPartition", current_leader_epoch=1,
                                   last_fetched_epoch=0),
                         ),
                     ),
                 ),
             )  # fmt: skip
-            found = (await call(server, headers.FETCH, 17, fetch)).responses[0].partitions[0]
+            found = (await call(server, api_keys.FETCH, 17, fetch)).responses[0].partitions[0]
             assert found.snapshot_id.end_offset in {each.end_offset for each in list_checkpoints(directory)}
             expected = server.publisher.current
             with pytest.raises(AclRequestError):
-                await call(server, headers.FETCH, 17, fetch, user="alice")
+                await call(server, api_keys.FETCH, 17, fetch, user="alice")
         assert not list(verify(directory))
         assert recover(directory).image.acls.digest() == expected.acls.digest()
         async with running(config) as server:

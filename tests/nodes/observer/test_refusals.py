@@ -11,7 +11,7 @@ from aclog.client.quorum_log import QuorumLog
 from aclog.client.snapshots import EpochEnd, snapshot_request
 from aclog.config.node_config import HostPort
 from aclog.metalog.errors import ConfigError, LogError
-from aclog.protocol.headers import DESCRIBE_CLUSTER
+from aclog.protocol.api_keys import DESCRIBE_CLUSTER
 from aclog.protocol.responses import CONTROLLER_APIS
 from aclog.snapshots.publisher import Publisher
 from tests.support.fakes.leader import FakeLeader

@@ -7,15 +7,8 @@ import resource
 import pytest
 
 from aclog.config.node_config import Limits
-from aclog.protocol.headers import (
-    CREATE_ACLS,
-    DESCRIBE_ACLS,
-    DESCRIBE_CLUSTER,
-    FETCH,
-    RequestError,
-    RequestHeader,
-    encode_header,
-)
+from aclog.protocol.api_keys import CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_CLUSTER, FETCH
+from aclog.protocol.headers import RequestError, RequestHeader, encode_header
 from aclog.protocol.responses import CONTROLLER_APIS
 from aclog.server.network import admission as files
 from aclog.server.network.admission import OWN_FILES, Admission, MemoryPool, connections_within_files

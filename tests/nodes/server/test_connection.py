@@ -6,18 +6,15 @@ import pytest
 from attrs import evolve
 
 from aclog.authorizer.interface import AclRequestError, AuthorizerNotReadyError
-from aclog.protocol.headers import (
+from aclog.protocol.api_keys import (
     CREATE_ACLS,
     DESCRIBE_ACLS,
     DESCRIBE_CLUSTER,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
-    MalformedRequestError,
-    OutcomeUnknownError,
-    RequestError,
-    frame,
 )
+from aclog.protocol.headers import MalformedRequestError, OutcomeUnknownError, RequestError, frame
 from aclog.protocol.messages import build
 from tests.support.nodes.served_listener import PLAINTEXT, SASL, run
 

@@ -11,7 +11,8 @@ from aclog.config.node_config import ClientSecurity
 from aclog.credentials import scram
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.protocol.headers import DESCRIBE_CLUSTER, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE, frame
+from aclog.protocol.api_keys import DESCRIBE_CLUSTER, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from aclog.protocol.headers import frame
 from aclog.protocol.session import SecurityProtocol
 from aclog.security.sasl import sasl_client
 from aclog.server.network.dispatch import Authentication

@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from aclog.config.node_config import ClientAuth, TlsSettings
-from aclog.protocol.headers import DESCRIBE_ACLS
+from aclog.protocol.api_keys import DESCRIBE_ACLS
 from aclog.protocol.session import SecurityProtocol
 from aclog.security.tls import client_context, server_context
 from tests.support.nodes.certificates import Authority

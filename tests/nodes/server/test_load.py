@@ -2,7 +2,7 @@
 
 import asyncio
 
-from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CLUSTER
+from aclog.protocol.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER
 from tests.support.nodes.served_listener import run
 
 CLIENTS, REQUESTS, BAD = 150, 30, 12

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from aclog.credentials.scram import ScramMechanism
-from aclog.protocol.headers import METADATA
+from aclog.protocol.api_keys import METADATA
 from aclog.protocol.messages import build, build_response
 from tests.nodes.server.test_dispatch import SCRAM, credential
 from tests.support.nodes.served_listener import FixedCredentials, run

@@ -9,17 +9,10 @@ from datetime import UTC, datetime
 import pytest
 from prometheus_client import CollectorRegistry
 
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
-from aclog.authorizer.audit import (
-    ALLOWED_LOGGED,
-    AUDIT_LOGGER,
-    DEFAULT_DENY,
-    DENIED_LOGGED,
-    EVERY_OUTCOME,
-    SUPER_USER,
-    audit_event,
-    audit_line,
-)
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.acls_image import DEFAULT_DENY, SUPER_USER
+from aclog.authorizer.audit import ALLOWED_LOGGED, AUDIT_LOGGER, DENIED_LOGGED, EVERY_OUTCOME, audit_event, audit_line
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.server.audit_log import MAX_QUEUED, AuditLog, JsonLines, KafkaLines

@@ -5,7 +5,8 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizerNotReadyError, InvalidRequestError, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.native import native

@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 from prometheus_client import CollectorRegistry
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import EITHER_LOGGED
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizerNotReadyError, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer

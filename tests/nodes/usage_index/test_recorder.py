@@ -4,8 +4,9 @@ from random import Random
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.server.usage_index import AccessRecorder, image_changes
 from tests.support.builders.acls import acl, record_of, removal_of

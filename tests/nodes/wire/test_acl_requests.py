@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import StandardAcl
 from aclog.metalog.errors import DecodeError
 from aclog.protocol.acls import decode_create_acls
-from aclog.protocol.headers import CREATE_ACLS
+from aclog.protocol.api_keys import CREATE_ACLS
 from aclog.protocol.messages import build, decode_request, encode_request
 from tests.support.runs.profiles import examples
 

@@ -2,7 +2,7 @@ import pytest
 from kio.index import load_request_schema
 
 from aclog.metalog.errors import DecodeError
-from aclog.protocol.headers import (
+from aclog.protocol.api_keys import (
     CREATE_ACLS,
     CREATE_DELEGATION_TOKEN,
     DELETE_ACLS,

@@ -10,15 +10,8 @@ from kio.static.constants import EntityType
 
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.primitives import unsigned_varint
-from aclog.protocol.headers import (
-    FIRST_FLEXIBLE,
-    RequestHeader,
-    decode_header,
-    decode_response_header,
-    encode_header,
-    is_flexible,
-    response_header,
-)
+from aclog.protocol.api_keys import FIRST_FLEXIBLE, is_flexible
+from aclog.protocol.headers import RequestHeader, decode_header, decode_response_header, encode_header, response_header
 from tests.support.nodes.wire_messages import SERVED, UNKNOWN_TAGS, mutations
 
 CLIENT_IDS = st.none() | st.text(max_size=20) | st.just("adminclient-1")

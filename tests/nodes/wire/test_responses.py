@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from aclog.protocol.headers import DESCRIBE_QUORUM
+from aclog.protocol.api_keys import DESCRIBE_QUORUM
 from aclog.protocol.messages import build, decode_response
 from aclog.protocol.responses import (
     AUTHORIZER_NOT_READY,

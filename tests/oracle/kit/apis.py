@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 from aclog.authorizer.audit import API_NAMES
 from aclog.metalog.errors import DecodeError
 from aclog.protocol import error_codes, headers
-from aclog.protocol.headers import FIRST_FLEXIBLE, is_flexible
+from aclog.protocol.api_keys import FIRST_FLEXIBLE, is_flexible
 from aclog.protocol.messages import message_type
 from aclog.protocol.responses import ApiVersion
 from tests.oracle.kit.assumptions import assumed_generation, served_apis

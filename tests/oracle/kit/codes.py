@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from aclog.authorizer.acl import SUPPORTED_OPERATIONS, AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.codes import SUPPORTED_OPERATIONS, AclOperation, AclPermissionType, PatternType, ResourceType
 from tests.oracle.kit.values import Difference, Outcome
 from tests.support.kafka.release_facts import ReleaseFacts
 

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import CLUSTER_NAME, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.control import broker_check, filter_value
 from tests.oracle.kit.assumptions import assumed_generation, creation_errors
 from tests.oracle.kit.estates import ODD_RANGES

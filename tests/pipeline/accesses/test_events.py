@@ -10,16 +10,10 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import TRACE, audit_event, audit_level, audit_line
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.errors import ConfigError

@@ -5,15 +5,10 @@ import re
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
-from aclog.authorizer.audit import API_NAMES, Basis, Decision, audit_line
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId
+from aclog.authorizer.acls_image import Basis, Decision
+from aclog.authorizer.audit import API_NAMES, audit_line
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.pipeline.accesses.kafka_log import split_lines
 from tests.support.runs.profiles import examples

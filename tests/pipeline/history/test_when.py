@@ -10,7 +10,8 @@ from pyspark.errors import PySparkException
 from aclog.analysis.intents import Intent, needs_of
 from aclog.analysis.regions import EVERYONE, REQUESTED, Query, everyone_but, only
 from aclog.analysis.timeline import AnyAllowed, concerns, concerns_controllers, intervals, question_of
-from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, StandardAclWithId
+from aclog.authorizer.acl import ResourcePattern, StandardAclWithId
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import ReplayError

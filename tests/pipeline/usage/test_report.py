@@ -7,8 +7,9 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline import usage as usage_report

@@ -6,15 +6,9 @@ import pytest
 from attrs import evolve
 
 from aclog.analysis.intents import Intent
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAcl
 from aclog.authorizer.acls_image import content_of
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.planning.granting import AccessRequest, IntentResources, asked_needs, grant, revoke, shared, stranded

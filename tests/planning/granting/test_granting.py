@@ -12,16 +12,9 @@ from hypothesis import strategies as st
 from aclog.analysis.intents import Need
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Direction, Request
-from aclog.authorizer.acl import (
-    SUPPORTED_OPERATIONS,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAcl
 from aclog.authorizer.acls_image import RuleChange, content_of
+from aclog.authorizer.codes import SUPPORTED_OPERATIONS, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.planning.granting import AccessRequest, grant, revoke, side_effects
 from aclog.planning.plan import Batching, RefusedError

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from aclog.authorizer.acl import ResourceType
+from aclog.authorizer.codes import ResourceType
 from aclog.metalog.primitives import elapsed_seconds
 from tests.support.builders.acls import acl
 from tests.support.fakes.broker import FakeBroker

@@ -5,8 +5,9 @@ from random import Random
 
 import pytest
 
-from aclog.authorizer.acl import AclPermissionType, acl_text
+from aclog.authorizer.acl import acl_text
 from aclog.authorizer.acls_image import content_of, image_of
+from aclog.authorizer.codes import AclPermissionType
 from aclog.authorizer.settings import Settings
 from aclog.planning.plan import Batching, Origin, PlaceAddress, PlaceKind, PlaceState, PlanPlace
 from aclog.planning.planner import Circumstances, PlannedChange, make_plan

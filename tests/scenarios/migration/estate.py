@@ -9,7 +9,8 @@ from urllib.parse import quote, unquote_plus
 from attrs import define, field
 from kazoo.client import KazooClient
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
 from aclog.snapshots.image import Image

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CLUSTER, METADATA
+from aclog.protocol.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER, METADATA
 from aclog.protocol.messages import build
 from tests.support.builders.acls import acl
 from tests.support.nodes.acl_client import AclClient, by_principal, exactly

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AclBindingFilter, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
 from confluent_kafka.admin import AclOperation as Operation
 
-from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.client.connection import connect
 from aclog.client.errors import LoginError, UnreachableError
@@ -20,7 +20,7 @@ from aclog.credentials import scram
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.primitives import compact_string, unsigned_varint
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.protocol.headers import (
+from aclog.protocol.api_keys import (
     API_VERSIONS,
     CREATE_ACLS,
     DESCRIBE_ACLS,

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
 
 DENY = AclPermissionType.DENY
 PRINCIPALS = ("User:a", "User:b", "User:c")

@@ -15,15 +15,9 @@ from unittest import mock
 
 from attrs import define, evolve, field
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    StandardAcl,
-    object_of_rule,
-    rule_of_object,
-)
+from aclog.authorizer.acl import StandardAcl, object_of_rule, rule_of_object
 from aclog.authorizer.acls_image import content_of
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.settings import Settings
 from aclog.client.connection import Role
 from aclog.config.node_config import HostPort

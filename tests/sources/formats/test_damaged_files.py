@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, ResourceType
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, ResourceType
 from aclog.authorizer.control import refusal
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat

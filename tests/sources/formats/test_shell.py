@@ -6,15 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    ChangePlace,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    acl_command,
-)
+from aclog.authorizer.acl import ChangePlace, StandardAcl, acl_command
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import ReadFiles, read_tree

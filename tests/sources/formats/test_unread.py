@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.choice import AclsSource
-from aclog.sources.formats.unread import UNREAD, UnreadKind, not_accepted, parse_accepted
+from aclog.sources.choice import UNREAD, AclsSource, not_accepted, parse_accepted
+from aclog.sources.formats.unread import UnreadKind
 from aclog.sources.formats.verdicts import rule_in_text
 from aclog.sources.read_options import ReadOptions
 from tests.support.runs.profiles import examples

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.cli.flags.common import ExportFormat
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat

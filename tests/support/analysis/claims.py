@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Difference, Direction, Query, Region, contains
-from aclog.authorizer.acl import AclOperation, PatternType
+from aclog.authorizer.codes import AclOperation, PatternType
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel
 

@@ -8,7 +8,8 @@ from random import Random
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index.acl_index import Change
 from tests.support.analysis.policies import entry_of
 from tests.support.builders.acls import record_of, removal_of

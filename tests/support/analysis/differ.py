@@ -16,7 +16,7 @@ from aclog.analysis.regions import (
     everyone_but,
     only,
 )
-from aclog.authorizer.acl import PatternType, ResourceType
+from aclog.authorizer.codes import PatternType, ResourceType
 from tests.support.analysis.cells import CLUSTER, STRANGERS, TYPES, Cells
 from tests.support.analysis.model import PolicyModel
 

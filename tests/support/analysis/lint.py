@@ -7,7 +7,8 @@ from attrs import evolve
 from aclog.analysis.comparison import differences
 from aclog.analysis.lint_report import lint
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.model import PolicyModel

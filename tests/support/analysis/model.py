@@ -8,7 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Request
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
 
 Network: TypeAlias = IPv4Network | IPv6Network
 

@@ -44,8 +44,9 @@ from aclog.analysis.regions import (
     everyone_but,
     only,
 )
-from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, address_number, cidr_range, in_cidr
+from aclog.authorizer.acl import address_number, cidr_range, in_cidr
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL
 
 
 def naive_differences(old: Policy, new: Policy, query: Query | None = None) -> list[Difference]:

@@ -8,9 +8,10 @@ from uuid import UUID
 from attrs import evolve
 
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acl import StandardAclWithId as Entry
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from tests.support.builders.acls import record_of, removal_of
 

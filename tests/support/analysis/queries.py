@@ -3,7 +3,8 @@
 from random import Random
 
 from aclog.analysis.regions import EVERYONE, RESOURCE_TYPES, Query, everyone_but, only
-from aclog.authorizer.acl import PatternType, ResourcePattern
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import PatternType
 from tests.support.analysis.model import EVERY_OPERATION
 from tests.support.analysis.policies import ADDRESSES, NAMES, PRINCIPALS
 

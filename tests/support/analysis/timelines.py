@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from random import Random
 
 from aclog.analysis.regions import EVERYONE, REQUESTED, Query, everyone_but, only
-from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.metalog.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,

@@ -1,6 +1,6 @@
 """ACLs that match nobody, each with what is told about it."""
 
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 from tests.support.builders.acls import acl
 
 OWNER = acl("owner1", resource_type=ResourceType.USER, operation=AclOperation.CREATE_TOKENS)

@@ -8,7 +8,7 @@ from attrs import evolve, fields
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.authorizer.index.queries import filter_matches
 from aclog.config.node_config import HostPort
-from aclog.protocol.headers import (
+from aclog.protocol.api_keys import (
     CREATE_ACLS,
     CREATE_DELEGATION_TOKEN,
     DELETE_ACLS,

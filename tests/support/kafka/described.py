@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.credentials.scram import ScramMechanism
 from aclog.credentials.tokens import token_hmac
 from aclog.snapshots.image import Image

@@ -8,7 +8,8 @@ from attrs import frozen
 
 from aclog.analysis.intents import Intent, Need, needs_of
 from aclog.analysis.regions import operations_of
-from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 
 IMPLIED = {
     AclOperation.DESCRIBE: {AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER},

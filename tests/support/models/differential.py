@@ -6,9 +6,9 @@ from random import Random
 
 import pyarrow as pa
 
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType, StandardAclWithId
-from aclog.authorizer.acls_image import AclsImage, Verdict
-from aclog.authorizer.audit import Basis, Decision
+from aclog.authorizer.acl import ResourcePattern, StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage, Basis, Decision, Verdict
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.explain import ExplainOptions, Role, explain
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Generation, Settings, parse_allow_everyone, parse_super_users

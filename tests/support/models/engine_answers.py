@@ -2,8 +2,9 @@
 
 import pyarrow as pa
 
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer

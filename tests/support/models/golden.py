@@ -8,7 +8,8 @@ from typing import Any
 
 from attrs import frozen
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, host_address
+from aclog.authorizer.acl import StandardAcl, host_address
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 
 ROOT = Path(__file__).parents[2] / "data" / "golden"
 NUMBERS = sorted(path.name for path in ROOT.iterdir() if path.is_dir())

@@ -7,14 +7,8 @@ held against the golden sets.
 from collections.abc import Iterable
 from ipaddress import ip_address, ip_network
 
-from aclog.authorizer.acl import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import InvalidRequestError
 
 ALLOWED, DENIED = "ALLOWED", "DENIED"

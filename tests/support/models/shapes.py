@@ -10,14 +10,8 @@ from uuid import UUID
 from attrs import evolve, frozen
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from tests.support.kafka.oracle import Ask, Estate
 
 ALPHABETS = ("ab", "a", "a*", "a.-_", "aé\ue000😀\uffff", "abcdefghijklmnopqrstuvwxyz", "h")

@@ -8,7 +8,7 @@ from attrs import define, frozen
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.client.connection import Connection, connect
 from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.protocol.headers import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
+from aclog.protocol.api_keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from aclog.protocol.messages import build
 from aclog.protocol.session import SecurityProtocol
 from tests.support.nodes.cluster import HOST

@@ -7,10 +7,10 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.config.node_config import HostPort
 from aclog.credentials.tokens import TokenSettings
-from aclog.protocol import headers
+from aclog.protocol import api_keys
 from aclog.protocol.headers import decode_response_header
 from aclog.protocol.messages import build
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
@@ -97,9 +97,9 @@ class Cluster:
     async def request(self, listener: str, api_key: int, version: int) -> Any:
         """A valid request."""
         values = RequestValues(number=next(self._numbers), hmac=self.token.hmac)
-        if api_key in (headers.BROKER_HEARTBEAT, headers.UNREGISTER_BROKER):
-            message = valid_request("controller", headers.BROKER_REGISTRATION, 4, values)
-            registered = await self.ask("controller", headers.BROKER_REGISTRATION, 4, message)
+        if api_key in (api_keys.BROKER_HEARTBEAT, api_keys.UNREGISTER_BROKER):
+            message = valid_request("controller", api_keys.BROKER_REGISTRATION, 4, values)
+            registered = await self.ask("controller", api_keys.BROKER_REGISTRATION, 4, message)
             values = evolve(values, broker_id=values.number, broker_epoch=registered.broker_epoch)
         return valid_request(listener, api_key, version, values)
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from attrs import frozen
 
 from aclog.authorizer.settings import KafkaPrincipal
-from aclog.protocol import headers
+from aclog.protocol import api_keys
 from aclog.protocol.headers import decode_response_header
 from aclog.protocol.messages import build
 from aclog.protocol.responses import EnvelopeRequest, encode_principal
@@ -31,7 +31,7 @@ class RequestValues:
 
 def valid_request(listener: str, api_key: int, version: int, values: RequestValues) -> Any:
     """The message, whatever it takes to be a valid one."""
-    if api_key == headers.DESCRIBE_CLUSTER:
+    if api_key == api_keys.DESCRIBE_CLUSTER:
         return build(api_key, version, "request", endpoint_type=1 if listener == "broker" else 2)
     make = _REQUESTS.get(api_key)
     return build(api_key, version, "request") if make is None else make(values, version)
@@ -42,8 +42,8 @@ def _of(api_key: int, structure: str, version: int, **values: Any) -> Any:
 
 
 def _metadata(_: RequestValues, version: int) -> Any:
-    topic = _of(headers.METADATA, "MetadataRequestTopic", version, name="orders")
-    return build(headers.METADATA, version, "request", topics=(topic,), allow_auto_topic_creation=False)
+    topic = _of(api_keys.METADATA, "MetadataRequestTopic", version, name="orders")
+    return build(api_keys.METADATA, version, "request", topics=(topic,), allow_auto_topic_creation=False)
 
 
 def _acl_filter(_: RequestValues, version: int) -> Any:
@@ -155,7 +155,7 @@ def _unregistration(values: RequestValues, version: int) -> Any:
 def envelope(user: str, values: RequestValues) -> EnvelopeRequest:
     """A DescribeQuorum request, embedded in the name of a user."""
     return EnvelopeRequest(
-        request_data=frame(headers.DESCRIBE_QUORUM, _EMBEDDED, _quorum(values, _EMBEDDED), correlation_id=9),
+        request_data=frame(api_keys.DESCRIBE_QUORUM, _EMBEDDED, _quorum(values, _EMBEDDED), correlation_id=9),
         request_principal=encode_principal(KafkaPrincipal(type="User", name=user)),
         client_host_address=bytes((10, 0, 0, 5)),
     )
@@ -163,8 +163,8 @@ def envelope(user: str, values: RequestValues) -> EnvelopeRequest:
 
 def embedded(response: Any) -> Any:
     """The DescribeQuorum response in the answer to an Envelope."""
-    _, position = decode_response_header(headers.DESCRIBE_QUORUM, _EMBEDDED, response.response_data)
-    return answer(headers.DESCRIBE_QUORUM, _EMBEDDED, response.response_data[position:])
+    _, position = decode_response_header(api_keys.DESCRIBE_QUORUM, _EMBEDDED, response.response_data)
+    return answer(api_keys.DESCRIBE_QUORUM, _EMBEDDED, response.response_data[position:])
 
 
 def _envelope(values: RequestValues, _: int) -> Any:
@@ -172,22 +172,22 @@ def _envelope(values: RequestValues, _: int) -> Any:
 
 
 _REQUESTS: dict[int, Callable[[RequestValues, int], Any]] = {
-    headers.FETCH: _fetch,
-    headers.METADATA: _metadata,
-    headers.DESCRIBE_ACLS: _acl_filter,
-    headers.CREATE_ACLS: _creation,
-    headers.DELETE_ACLS: _deletion,
-    headers.DESCRIBE_CONFIGS: _configs,
-    headers.ALTER_CLIENT_QUOTAS: _quota,
-    headers.CREATE_DELEGATION_TOKEN: _token,
-    headers.RENEW_DELEGATION_TOKEN: _renewal,
-    headers.EXPIRE_DELEGATION_TOKEN: _expiry,
-    headers.DESCRIBE_DELEGATION_TOKEN: _tokens,
-    headers.ALTER_USER_SCRAM_CREDENTIALS: _credential,
-    headers.DESCRIBE_QUORUM: _quorum,
-    headers.ENVELOPE: _envelope,
-    headers.FETCH_SNAPSHOT: _fetch_snapshot,
-    headers.BROKER_REGISTRATION: _registration,
-    headers.BROKER_HEARTBEAT: _heartbeat,
-    headers.UNREGISTER_BROKER: _unregistration,
+    api_keys.FETCH: _fetch,
+    api_keys.METADATA: _metadata,
+    api_keys.DESCRIBE_ACLS: _acl_filter,
+    api_keys.CREATE_ACLS: _creation,
+    api_keys.DELETE_ACLS: _deletion,
+    api_keys.DESCRIBE_CONFIGS: _configs,
+    api_keys.ALTER_CLIENT_QUOTAS: _quota,
+    api_keys.CREATE_DELEGATION_TOKEN: _token,
+    api_keys.RENEW_DELEGATION_TOKEN: _renewal,
+    api_keys.EXPIRE_DELEGATION_TOKEN: _expiry,
+    api_keys.DESCRIBE_DELEGATION_TOKEN: _tokens,
+    api_keys.ALTER_USER_SCRAM_CREDENTIALS: _credential,
+    api_keys.DESCRIBE_QUORUM: _quorum,
+    api_keys.ENVELOPE: _envelope,
+    api_keys.FETCH_SNAPSHOT: _fetch_snapshot,
+    api_keys.BROKER_REGISTRATION: _registration,
+    api_keys.BROKER_HEARTBEAT: _heartbeat,
+    api_keys.UNREGISTER_BROKER: _unregistration,
 }

@@ -6,8 +6,7 @@ from typing import Any
 from aclog.client.connection import Connection
 from aclog.client.errors import UnreachableError
 from aclog.metalog.errors import DecodeError
-from aclog.protocol.error_codes import NOT_CONTROLLER
-from aclog.protocol.headers import (
+from aclog.protocol.api_keys import (
     ALTER_CLIENT_QUOTAS,
     API_VERSIONS,
     DESCRIBE_ACLS,
@@ -20,6 +19,7 @@ from aclog.protocol.headers import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
 )
+from aclog.protocol.error_codes import NOT_CONTROLLER
 from aclog.protocol.messages import build
 
 NOT_READY = "AUTHORIZER_NOT_READY"

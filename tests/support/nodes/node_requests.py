@@ -1,7 +1,8 @@
 """Requests as a node's handlers get them, and answers as a client reads them."""
 
 from aclog.authorizer.settings import KafkaPrincipal
-from aclog.protocol.headers import ENVELOPE, Request, RequestHeader, decode_header, encode_header
+from aclog.protocol.api_keys import ENVELOPE
+from aclog.protocol.headers import Request, RequestHeader, decode_header, encode_header
 from aclog.protocol.messages import decode_request, decode_response, encode_request
 from aclog.protocol.responses import decode_envelope_request, decode_envelope_response, encode_envelope_request
 from aclog.protocol.session import SecurityProtocol, Session

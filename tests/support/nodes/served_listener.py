@@ -8,15 +8,8 @@ from attrs import evolve
 
 from aclog.config.node_config import HostPort, Limits, Listener
 from aclog.config.properties import SslPrincipalMapper
-from aclog.protocol.headers import (
-    API_VERSIONS,
-    DESCRIBE_CLUSTER,
-    SASL_HANDSHAKE,
-    RequestHeader,
-    decode_response_header,
-    encode_header,
-    frame,
-)
+from aclog.protocol.api_keys import API_VERSIONS, DESCRIBE_CLUSTER, SASL_HANDSHAKE
+from aclog.protocol.headers import RequestHeader, decode_response_header, encode_header, frame
 from aclog.protocol.messages import build, build_response, decode_response, encode_request
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
 from aclog.protocol.session import SecurityProtocol

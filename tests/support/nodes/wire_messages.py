@@ -14,7 +14,7 @@ from kio.serial._introspect import EntityField, EntityTupleField, classify_field
 from kio.serial._serialize import get_field_writer
 
 from aclog.metalog.primitives import unsigned_varint
-from aclog.protocol.headers import ENVELOPE
+from aclog.protocol.api_keys import ENVELOPE
 from aclog.protocol.messages import _blank, message_type
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
 

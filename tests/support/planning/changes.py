@@ -4,8 +4,9 @@ from random import Random
 
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from tests.support.analysis.policies import distinct, random_rule
 

@@ -1,6 +1,7 @@
 """Edits of the rules of one user, in each of which a consumer of his can go on."""
 
-from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclPermissionType, PatternType, ResourceType
 from tests.support.builders.acls import acl
 
 

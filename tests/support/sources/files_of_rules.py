@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, FileOrigin, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import FileOrigin, StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import read_tree

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from random import Random
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.writers import WRITERS
 from tests.support.builders.acls import acl

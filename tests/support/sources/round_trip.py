@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.control import refusal
 from aclog.cli.flags.common import ExportFormat
 from aclog.sources.formats.format import AclsFormat

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
+from aclog.authorizer.acl import code_name
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.batches import decode_batch, iter_batches
 from aclog.metalog.codec import decode_record
 from aclog.metalog.filelog import open_reader

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import NamedTuple
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
+from aclog.authorizer.acl import code_name
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.primitives import uuid_text
 from aclog.snapshots.applier import Applier

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
+from aclog.authorizer.acl import code_name
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.cli.log import dump_rows
 from aclog.metalog.batches import decode_batch, iter_batches
 from aclog.pipeline.source.directory import Query, plan, read_options, read_range

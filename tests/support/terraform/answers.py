@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.rule import DirectoryTree, LocatedRule, ReadContext, SourceFile
 from aclog.sources.formats.terraform import claims, read

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from aclog.authorizer.acl import AclOperation, ResourceType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.usage.counting import AccessCounter, DayTallies, SeenAccesses
 from aclog.usage.decisions.bulk_authorizer import NecessaryAcls

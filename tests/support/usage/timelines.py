@@ -7,15 +7,9 @@ from random import Random
 
 from attrs import evolve, field, frozen
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
 from tests.support.builders.images import with_ids
 from tests.support.models.engine_answers import decided, engine

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
-from aclog.authorizer.acl import AclOperation as Op
-from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation as Op
+from aclog.authorizer.codes import AclPermissionType, PatternType, ResourceType
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
 from aclog.metalog.records import FeatureLevelRecord, RemoveAccessControlEntryRecord

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import Settings
 from aclog.console.http import Hosts
 from aclog.console.login.forms import Cookies

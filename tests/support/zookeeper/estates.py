@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from random import Random
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from tests.support.zookeeper.real_acl_authorizer import Ask
 
 TYPES = [kind for kind in ResourceType if kind > ResourceType.ANY]

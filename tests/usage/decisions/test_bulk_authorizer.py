@@ -7,16 +7,9 @@ from attrs import evolve, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    in_cidr,
-)
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId, in_cidr
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Generation, Settings, parse_allow_everyone, parse_super_users
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.snapshots.deciding_kafka import DecidingKafka

@@ -7,8 +7,9 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Settings
 from aclog.usage.decisions.bulk_authorizer import MOST_IN_A_GROUP, BulkAuthorizer, NecessaryAcls

@@ -8,15 +8,9 @@ import pytest
 from attrs import evolve
 
 from aclog.analysis.intents import Intent
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import build_authorizer

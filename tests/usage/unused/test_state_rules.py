@@ -5,8 +5,9 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclPermissionType, record_of, rule_fields
+from aclog.authorizer.acl import record_of, rule_fields
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclPermissionType
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.usage.unused import StateRules, places_of
 from tests.support.builders.images import with_ids

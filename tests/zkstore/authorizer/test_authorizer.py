@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.authorizer.acl import PatternType
+from aclog.authorizer.codes import PatternType
 from aclog.metalog.errors import ConfigError
 from aclog.zookeeper.authorizer import PROTOCOL_VERSION, takes_prefixed
 from tests.support.builders.acls import acl

@@ -4,7 +4,8 @@ from random import Random
 
 import pytest
 
-from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourceType
+from aclog.authorizer.acl import AclBindingFilter
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.zookeeper.znodes import TREES, decode_acls, encode_acls, name_problem
 from tests.support.builders.acls import acl
 from tests.support.processes.waiting import wait_until

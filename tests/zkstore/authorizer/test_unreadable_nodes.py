@@ -2,7 +2,8 @@
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.metalog.errors import DecodeError
 from tests.support.processes.waiting import wait_until

@@ -1,6 +1,7 @@
 """Sample entries of access states."""
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
 

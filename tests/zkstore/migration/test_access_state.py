@@ -7,7 +7,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclPermissionType
+from aclog.authorizer.codes import AclPermissionType
 from aclog.metalog.batches import build_batch
 from aclog.ops.migration_targets import AclIds
 from aclog.snapshots.applier import Applier

@@ -13,7 +13,7 @@ import pexpect
 import pytest
 
 import aclog as library
-from aclog.authorizer.acl import ResourceType
+from aclog.authorizer.codes import ResourceType
 from aclog.cli.schema import schema_of
 from aclog.installation import install_command
 from aclog.metalog.codec import encode_record
@@ -21,7 +21,7 @@ from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.files import list_segments
 from aclog.metalog.machine import disk
 from aclog.metalog.records import BeginTransactionRecord
-from aclog.protocol.headers import CREATE_ACLS, DESCRIBE_ACLS, METADATA
+from aclog.protocol.api_keys import CREATE_ACLS, DESCRIBE_ACLS, METADATA
 from aclog.snapshots.checkpoints import read_bootstrap
 from aclog.snapshots.image import METADATA_VERSION
 from aclog.snapshots.publisher import recover

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.zookeeper.migration import NodeContent, node_content, store_state
 from tests.zkstore.recorded import NODES
 

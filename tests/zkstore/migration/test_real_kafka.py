@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.client.connection import connect
 from aclog.client.errors import LoginError
 from aclog.config.node_config import ClientSecurity, HostPort, SecurityProtocol

@@ -4,7 +4,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
 from aclog.credentials.scram import ScramMechanism
 from aclog.zookeeper.migration import AccessState, difference, storable, store_plan
 from aclog.zookeeper.znodes import entry_of

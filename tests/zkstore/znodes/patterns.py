@@ -2,7 +2,8 @@
 
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.zookeeper.znodes import name_problem
 
 patterns = st.builds(

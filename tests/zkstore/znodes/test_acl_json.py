@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType
+from aclog.authorizer.codes import AclOperation, AclPermissionType
 from aclog.metalog.errors import DecodeError
 from aclog.zookeeper.znodes import AclEntry, decode_acls, encode_acls
 

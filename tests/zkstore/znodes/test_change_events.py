@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given
 
-from aclog.authorizer.acl import ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import ResourceType
 from aclog.metalog.errors import DecodeError
 from aclog.zookeeper.znodes import LITERAL_TREE, PREFIXED_TREE, decode_event, encode_event, tree_of
 from tests.zkstore.znodes.patterns import patterns

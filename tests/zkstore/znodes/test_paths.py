@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given
 
-from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.zookeeper.znodes import is_sensitive, paths_of, pattern_of, resource_path, sequence_of
 from tests.zkstore.znodes.patterns import patterns

@@ -4,7 +4,7 @@ import pytest
 
 from aclog.authorizer.interface import AclRequestError, AuthorizerNotReadyError
 from aclog.authorizer.settings import KafkaPrincipal
-from aclog.protocol import headers, responses
+from aclog.protocol import api_keys, responses
 from aclog.protocol.headers import MalformedRequestError, OutcomeUnknownError, RequestError, decode_response_header
 from aclog.protocol.messages import build
 from aclog.protocol.responses import EnvelopeRequest, encode_principal
@@ -14,26 +14,26 @@ from aclog.server.telemetry import Metrics
 from tests.support.nodes.node_requests import answer, frame, session
 
 ALICE = encode_principal(KafkaPrincipal(type="User", name="alice"), token_authenticated=True)
-CREATION = build(headers.CREATE_ACLS, 3, "request", "AclCreation", resource_type=2, resource_pattern_type=3)
-CREATE = build(headers.CREATE_ACLS, 3, "request", creations=(CREATION,))
+CREATION = build(api_keys.CREATE_ACLS, 3, "request", "AclCreation", resource_type=2, resource_pattern_type=3)
+CREATE = build(api_keys.CREATE_ACLS, 3, "request", creations=(CREATION,))
 
 
-def inner(api_key=headers.CREATE_ACLS, version=3, message=CREATE):
+def inner(api_key=api_keys.CREATE_ACLS, version=3, message=CREATE):
     return frame(api_key, version, message, correlation_id=41)
 
 
 async def sent(handler, version=1, *, data=None, principal=ALICE, address=bytes((10, 1, 2, 3))):
-    envelopes = EnvelopeHandler(handlers={headers.CREATE_ACLS: handler}, apis=responses.CONTROLLER_APIS)
+    envelopes = EnvelopeHandler(handlers={api_keys.CREATE_ACLS: handler}, apis=responses.CONTROLLER_APIS)
     message = EnvelopeRequest(
         request_data=inner() if data is None else data, request_principal=principal, client_host_address=address
     )
     dispatcher = Dispatcher(
-        handlers={headers.ENVELOPE: envelopes.handle},
+        handlers={api_keys.ENVELOPE: envelopes.handle},
         apis=responses.CONTROLLER_APIS,
         metrics=Metrics(process=False),
     )
-    _, body = await dispatcher.handle(frame(headers.ENVELOPE, version, message), session("broker"))
-    return answer(headers.ENVELOPE, version, body)
+    _, body = await dispatcher.handle(frame(api_keys.ENVELOPE, version, message), session("broker"))
+    return answer(api_keys.ENVELOPE, version, body)
 
 
 async def body(_request):
@@ -48,15 +48,15 @@ def failing(error):
 
 
 def results(response):
-    _, position = decode_response_header(headers.CREATE_ACLS, 3, response.response_data)
-    return answer(headers.CREATE_ACLS, 3, response.response_data[position:]).results
+    _, position = decode_response_header(api_keys.CREATE_ACLS, 3, response.response_data)
+    return answer(api_keys.CREATE_ACLS, 3, response.response_data[position:]).results
 
 
 @pytest.mark.parametrize("version", [0, 1])
 async def test_the_embedded_response_has_its_own_header(version):
     response = await sent(body, version)
     assert response.error_code == 0
-    correlation_id, position = decode_response_header(headers.CREATE_ACLS, 3, response.response_data)
+    correlation_id, position = decode_response_header(api_keys.CREATE_ACLS, 3, response.response_data)
     assert correlation_id == 41
     assert response.response_data[position:] == b"the body"
 
@@ -90,8 +90,8 @@ async def test_the_embedded_request_has_the_clients_session():
         ({"data": b""}, 35),
         ({"data": inner()[:-3]}, 35),
         ({"data": inner()[:3] + b"\x09" + inner()[4:]}, 35),
-        ({"data": frame(headers.FETCH, 17, build(headers.FETCH, 17, "request"))}, 42),
-        ({"data": frame(headers.DESCRIBE_ACLS, 3, build(headers.DESCRIBE_ACLS, 3, "request"))}, 42),
+        ({"data": frame(api_keys.FETCH, 17, build(api_keys.FETCH, 17, "request"))}, 42),
+        ({"data": frame(api_keys.DESCRIBE_ACLS, 3, build(api_keys.DESCRIBE_ACLS, 3, "request"))}, 42),
     ],
 )
 async def test_a_failed_envelope_has_no_embedded_response(values, code):
@@ -129,7 +129,7 @@ def test_every_forwardable_api_has_a_handler():
     from aclog.server.controller.apis import FORWARDABLE, ControllerApis
 
     handlers = ControllerApis(auth=AuthHelper(None), node_id=1, serving=lambda: None).handlers()
-    own = {headers.SASL_HANDSHAKE, headers.SASL_AUTHENTICATE, headers.API_VERSIONS}
+    own = {api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE, api_keys.API_VERSIONS}
     assert set(handlers) == {api.api_key for api in responses.CONTROLLER_APIS} - own
     assert set(FORWARDABLE) <= set(handlers)
 

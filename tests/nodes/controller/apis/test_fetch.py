@@ -11,7 +11,8 @@ from aclog.config.node_config import HostPort
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.filelog.files import CheckpointFile
-from aclog.protocol.headers import FETCH, RequestError
+from aclog.protocol.api_keys import FETCH
+from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import build
 from aclog.server.controller.fetch import METADATA_TOPIC_ID, FetchHandler, LeaderAndEpoch, Quorum
 from tests.support.fakes.held_log import HeldLog

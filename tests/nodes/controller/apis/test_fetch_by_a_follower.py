@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from aclog.authorizer.interface import RequestContext
 from aclog.metalog.batches import iter_batches
-from aclog.protocol import headers
+from aclog.protocol import api_keys
 from aclog.protocol.messages import build
 from aclog.server.controller.fetch import METADATA_TOPIC, METADATA_TOPIC_ID
 from aclog.server.loops import committed
@@ -26,7 +26,7 @@ class Follower:
 
     async def step(self):
         def part(structure, **values):
-            return build(headers.FETCH, 18, "request", structure, **values)
+            return build(api_keys.FETCH, 18, "request", structure, **values)
 
         wanted = part(
             "FetchPartition",
@@ -37,10 +37,10 @@ class Follower:
         )
         topic = part("FetchTopic", topic_id=METADATA_TOPIC_ID, partitions=(wanted,))
         message = build(
-            headers.FETCH, 18, "request", topics=(topic,), cluster_id="a-cluster", max_wait=timedelta(milliseconds=50),
+            api_keys.FETCH, 18, "request", topics=(topic,), cluster_id="a-cluster", max_wait=timedelta(milliseconds=50),
             max_bytes=3000,
         )  # fmt: skip
-        answer = await call(self.server, headers.FETCH, 18, message)
+        answer = await call(self.server, api_keys.FETCH, 18, message)
         found = answer.responses[0].partitions[0]
         assert (answer.error_code, found.error_code) == (0, 0)
         assert found.diverging_epoch.epoch == -1
@@ -58,7 +58,7 @@ class Follower:
 
     async def load(self, id):  # noqa: A002
         def part(structure, **values):
-            return build(headers.FETCH_SNAPSHOT, 1, "request", structure, **values)
+            return build(api_keys.FETCH_SNAPSHOT, 1, "request", structure, **values)
 
         data, size = b"", 1
         while len(data) < size:
@@ -69,8 +69,8 @@ class Follower:
                 position=len(data),
             )
             topic = part("TopicSnapshot", name=METADATA_TOPIC, partitions=(wanted,))
-            message = build(headers.FETCH_SNAPSHOT, 1, "request", topics=(topic,), max_bytes=500, cluster_id=None)
-            answer = await call(self.server, headers.FETCH_SNAPSHOT, 1, message)
+            message = build(api_keys.FETCH_SNAPSHOT, 1, "request", topics=(topic,), max_bytes=500, cluster_id=None)
+            answer = await call(self.server, api_keys.FETCH_SNAPSHOT, 1, message)
             found = answer.topics[0].partitions[0]
             if found.error_code == 98:
                 return  # gone since: ask again

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.credentials.tokens import MAX_SWEPT, Renewer, TokenCreation, TokenSettings, token_hmac_bytes
-from aclog.protocol import headers
+from aclog.protocol import api_keys
 from aclog.protocol.headers import decode_response_header
 from aclog.protocol.messages import build
 from aclog.protocol.responses import EnvelopeRequest, decode_envelope_response, encode_principal
@@ -122,7 +122,7 @@ async def test_in_an_envelope_the_clients_login_counts(tmp_path, token_authentic
         client_host_address=bytes((10, 0, 0, 5)),
     )
     async with running(with_tokens(tmp_path)) as server:
-        body = await handlers_of(server)[headers.ENVELOPE](asking(headers.ENVELOPE, 0, envelope, "admin"))
+        body = await handlers_of(server)[api_keys.ENVELOPE](asking(api_keys.ENVELOPE, 0, envelope, "admin"))
         inside = decode_envelope_response(body, 0).response_data
         _, position = decode_response_header(38, 3, inside)
         found = token_answers.created(3, bytes(5) + inside[position:])

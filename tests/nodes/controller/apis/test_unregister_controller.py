@@ -6,7 +6,7 @@ from aclog.authorizer.settings import Generation
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
 from aclog.metalog.records import FeatureLevelRecord
-from aclog.protocol.headers import UNREGISTER_CONTROLLER
+from aclog.protocol.api_keys import UNREGISTER_CONTROLLER
 from aclog.protocol.messages import build, decode_response
 from aclog.protocol.responses import CONTROLLER_APIS, served_by
 from aclog.server.apis.acls import AuthHelper

@@ -15,7 +15,7 @@ from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.files import list_checkpoints
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, NoOpRecord
 from aclog.metalog.topiclog import TopicId
-from aclog.protocol import headers
+from aclog.protocol import api_keys
 from aclog.protocol.headers import OutcomeUnknownError, RequestError
 from aclog.protocol.messages import build
 from aclog.protocol.responses import EnvelopeRequest, encode_principal
@@ -64,35 +64,35 @@ async def same(*nodes):
 def creations(*wanted):
     parts = [
         build(
-            headers.CREATE_ACLS, 3, "request", "AclCreation", resource_type=2, resource_name=name, principal="User:a",
+            api_keys.CREATE_ACLS, 3, "request", "AclCreation", resource_type=2, resource_name=name, principal="User:a",
             resource_pattern_type=3, host="*", operation=3, permission_type=3,
         )
         for name in wanted
     ]  # fmt: skip
-    return build(headers.CREATE_ACLS, 3, "request", creations=tuple(parts))
+    return build(api_keys.CREATE_ACLS, 3, "request", creations=tuple(parts))
 
 
 def fetch(epoch, offset=0, max_wait=0):
     wanted = build(
-        headers.FETCH, 17, "request", "FetchPartition",
+        api_keys.FETCH, 17, "request", "FetchPartition",
         current_leader_epoch=epoch, fetch_offset=offset, last_fetched_epoch=min(epoch, 1),
     )  # fmt: skip
-    topic = build(headers.FETCH, 17, "request", "FetchTopic", topic_id=METADATA_TOPIC_ID, partitions=(wanted,))
+    topic = build(api_keys.FETCH, 17, "request", "FetchTopic", topic_id=METADATA_TOPIC_ID, partitions=(wanted,))
     wait = timedelta(milliseconds=max_wait)
-    return build(headers.FETCH, 17, "request", topics=(topic,), cluster_id=None, max_wait=wait)
+    return build(api_keys.FETCH, 17, "request", topics=(topic,), cluster_id=None, max_wait=wait)
 
 
 async def fetched(node, epoch, offset=0, max_wait=0):
-    found = await call(node, headers.FETCH, 17, fetch(epoch, offset, max_wait))
+    found = await call(node, api_keys.FETCH, 17, fetch(epoch, offset, max_wait))
     return found, found.responses[0].partitions[0]
 
 
 def described_quorum():
-    partition = build(headers.DESCRIBE_QUORUM, 2, "request", "PartitionData")
+    partition = build(api_keys.DESCRIBE_QUORUM, 2, "request", "PartitionData")
     topic = build(
-        headers.DESCRIBE_QUORUM, 2, "request", "TopicData", topic_name=METADATA_TOPIC, partitions=(partition,)
+        api_keys.DESCRIBE_QUORUM, 2, "request", "TopicData", topic_name=METADATA_TOPIC, partitions=(partition,)
     )
-    return build(headers.DESCRIBE_QUORUM, 2, "request", topics=(topic,))
+    return build(api_keys.DESCRIBE_QUORUM, 2, "request", topics=(topic,))
 
 
 class TestStandby:
@@ -124,15 +124,15 @@ class TestStandby:
         async with three(tmp_path, SharedTopic()) as nodes:
             await committed(create(nodes[1], "t"))
             await same(*nodes.values())
-            found = await call(nodes[2], headers.DESCRIBE_ACLS, 3, build(headers.DESCRIBE_ACLS, 3, "request",
+            found = await call(nodes[2], api_keys.DESCRIBE_ACLS, 3, build(api_keys.DESCRIBE_ACLS, 3, "request",
                 resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1,
                 resource_name_filter=None, principal_filter=None, host_filter=None))  # fmt: skip
             assert [resource.resource_name for resource in found.resources] == ["t"]
             for key, version, message in (
-                (headers.CREATE_ACLS, 3, creations("u")),
-                (headers.DELETE_ACLS, 3, build(headers.DELETE_ACLS, 3, "request", filters=())),
-                (headers.ALTER_USER_SCRAM_CREDENTIALS, 0, build(51, 0, "request", deletions=(), upsertions=())),
-                (headers.EXPIRE_DELEGATION_TOKEN, 2, build(40, 2, "request", hmac=b"h")),
+                (api_keys.CREATE_ACLS, 3, creations("u")),
+                (api_keys.DELETE_ACLS, 3, build(api_keys.DELETE_ACLS, 3, "request", filters=())),
+                (api_keys.ALTER_USER_SCRAM_CREDENTIALS, 0, build(51, 0, "request", deletions=(), upsertions=())),
+                (api_keys.EXPIRE_DELEGATION_TOKEN, 2, build(40, 2, "request", hmac=b"h")),
             ):
                 with pytest.raises(RequestError) as refused:
                     await call(nodes[2], key, version, message)
@@ -142,14 +142,14 @@ class TestStandby:
         principal = encode_principal(KafkaPrincipal(type="User", name="admin"), token_authenticated=False)
         async with three(tmp_path, SharedTopic()) as nodes:
             message = EnvelopeRequest(
-                request_data=frame(headers.CREATE_ACLS, 3, creations("u")),
+                request_data=frame(api_keys.CREATE_ACLS, 3, creations("u")),
                 request_principal=principal,
                 client_host_address=bytes((10, 0, 0, 1)),
             )
-            assert (await call(nodes[1], headers.ENVELOPE, 1, message)).error_code == 0
+            assert (await call(nodes[1], api_keys.ENVELOPE, 1, message)).error_code == 0
             for number in (2, 3):
                 with pytest.raises(RequestError) as refused:
-                    await call(nodes[number], headers.ENVELOPE, 1, message)
+                    await call(nodes[number], api_keys.ENVELOPE, 1, message)
                 assert refused.value.code == NOT_CONTROLLER
 
     async def test_it_names_the_leader(self, tmp_path):
@@ -160,8 +160,8 @@ class TestStandby:
                 assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (1, 1)
                 assert [(each.node_id, each.host) for each in found.node_endpoints] == [(1, "c1")]
             for node in nodes.values():
-                message = build(headers.DESCRIBE_CLUSTER, 1, "request", endpoint_type=2)
-                described = await call(node, headers.DESCRIBE_CLUSTER, 1, message)
+                message = build(api_keys.DESCRIBE_CLUSTER, 1, "request", endpoint_type=2)
+                described = await call(node, api_keys.DESCRIBE_CLUSTER, 1, message)
                 assert described.controller_id == 1
                 assert [(each.broker_id, each.host) for each in described.brokers] == [(1, "c1"), (2, "c2"), (3, "c3")]
 
@@ -177,10 +177,10 @@ class TestStandby:
 
     async def test_the_quorum_is_described_by_the_leader(self, tmp_path):
         async with three(tmp_path, SharedTopic()) as nodes:
-            (topic,) = (await call(nodes[2], headers.DESCRIBE_QUORUM, 2, described_quorum())).topics
+            (topic,) = (await call(nodes[2], api_keys.DESCRIBE_QUORUM, 2, described_quorum())).topics
             (found,) = topic.partitions
             assert (found.error_code, found.leader_id, found.leader_epoch) == (NOT_LEADER_OR_FOLLOWER, 1, 1)
-            answer = await call(nodes[1], headers.DESCRIBE_QUORUM, 2, described_quorum())
+            answer = await call(nodes[1], api_keys.DESCRIBE_QUORUM, 2, described_quorum())
             ((found,),) = (topic.partitions for topic in answer.topics)
             mark = nodes[1].publisher.current.end_offset
             assert (found.error_code, found.leader_id, found.leader_epoch, found.high_watermark) == (0, 1, 1, mark)
@@ -203,13 +203,13 @@ class TestStandby:
         _, partition = await fetched(node, 0)
         assert (partition.error_code, partition.current_leader.leader_id) == (NOT_LEADER_OR_FOLLOWER, -1)
         described = await call(
-            node, headers.DESCRIBE_CLUSTER, 1, build(headers.DESCRIBE_CLUSTER, 1, "request", endpoint_type=2)
+            node, api_keys.DESCRIBE_CLUSTER, 1, build(api_keys.DESCRIBE_CLUSTER, 1, "request", endpoint_type=2)
         )
         assert described.controller_id == 1  # or Kafka's Admin would not ask again
         assert node.leader is None
         assert not node.ready
         with pytest.raises(RequestError) as refused:
-            await call(node, headers.CREATE_ACLS, 3, creations("t"))
+            await call(node, api_keys.CREATE_ACLS, 3, creations("t"))
         assert refused.value.code == NOT_CONTROLLER
         assert not starting.done()
         topic.elect(1)
@@ -384,7 +384,7 @@ class TestDeposed:
                 await committed(waiting)
             await until(lambda: not nodes[1].active)
             with pytest.raises(RequestError):
-                await call(nodes[1], headers.CREATE_ACLS, 3, creations("u"))
+                await call(nodes[1], api_keys.CREATE_ACLS, 3, creations("u"))
             assert names(nodes[1]) == set()
 
     async def test_a_commit_with_unknown_outcome_becomes_visible_through_the_log(self, tmp_path):
@@ -598,7 +598,7 @@ class TestEnds:
         node = candidate(SharedTopic(), tmp_path, 1)
         assert node.serving is None
         with pytest.raises(RequestError) as refused:
-            await call(node, headers.CREATE_ACLS, 3, creations("t"))
+            await call(node, api_keys.CREATE_ACLS, 3, creations("t"))
         assert refused.value.code == NOT_CONTROLLER
 
     @pytest.mark.parametrize("node_id", [1, 2])

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.symbols import is_symbolic, symbols_of
+from aclog.authorizer.acl import StandardAcl, is_symbolic
+from aclog.authorizer.symbols import symbols_of
 from aclog.sources.choice import AclsSource
 from tests.support.sources.files_of_rules import refused, write_files
 

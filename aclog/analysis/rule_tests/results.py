@@ -7,23 +7,10 @@ from typing import Any, Protocol, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
+from aclog.analysis import regions
 from aclog.analysis.comparison import allowed, differences
 from aclog.analysis.policy import Policy, bounds, generation_object, is_allowed, merged, only_on
-from aclog.analysis.regions import (
-    REQUESTED,
-    Difference,
-    JsonObject,
-    Query,
-    Request,
-    decided_by_object,
-    everyone_but,
-    only,
-    operations_of,
-    query_of_region,
-    region_object,
-    request_object,
-    witness,
-)
+from aclog.analysis.regions import only
 from aclog.analysis.rows.report import decided_by_text, request_text
 from aclog.analysis.rule_tests.case import Case, Failure, Outcome, changed_policy, touches, with_ids
 from aclog.analysis.rule_tests.expectations import (
@@ -39,21 +26,23 @@ from aclog.analysis.rule_tests.expectations import (
 )
 from aclog.analysis.who_can import RulesAbout, is_about, permissions
 from aclog.authorizer.acl import (
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
-    AclOperation,
-    AclPermissionType,
     ChangePlace,
     Origins,
-    PatternType,
     ResourcePattern,
-    ResourceType,
     StandardAcl,
     acl_command,
     acl_text,
     origin_object,
 )
 from aclog.authorizer.acls_image import RuleChange, changes_between
+from aclog.authorizer.codes import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
 from aclog.authorizer.explain import ExplainOptions, Explanation, Role, explain
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
@@ -119,7 +108,7 @@ class MutationResult:
     mutant: Mutant
     killed: bool
     """Whether it makes a case fail."""
-    changed: Difference | None = None
+    changed: regions.Difference | None = None
     """For a surviving mutant: requests that it changes and that no case covers."""
 
 
@@ -163,8 +152,8 @@ class _CaseIndex:
     """Whether a case fails if any request is decided differently."""
     looks_at_rules: bool
     """Whether a case names the ACL that decides."""
-    _of_one: dict[str, list[tuple[Case, Sequence[Query]]]] = field(factory=dict)
-    _of_many: list[tuple[Case, Sequence[Query]]] = field(factory=list)
+    _of_one: dict[str, list[tuple[Case, Sequence[regions.Query]]]] = field(factory=dict)
+    _of_many: list[tuple[Case, Sequence[regions.Query]]] = field(factory=list)
 
     @staticmethod
     def of(policy: Policy, cases: Iterable[Case]) -> "_CaseIndex":
@@ -185,14 +174,14 @@ class _CaseIndex:
                 index._of_many.append((case, case.queries(policy.settings)))
         return index
 
-    def _add(self, case: Case, queries: Sequence[Query]) -> None:
+    def _add(self, case: Case, queries: Sequence[regions.Query]) -> None:
         if any(query.principals.complement for query in queries):
             self._of_many.append((case, queries))
         else:
             for each in {name for query in queries for name in query.principals.named}:
                 self._of_one.setdefault(each, []).append((case, queries))
 
-    def is_noticed(self, changed: Policy, effects: Sequence[Difference], rules: Sequence[StandardAcl]) -> bool:
+    def is_noticed(self, changed: Policy, effects: Sequence[regions.Difference], rules: Sequence[StandardAcl]) -> bool:
         """Return whether a case fails on a policy with these differences, caused by these ACLs."""
         if self.compares_all:
             return True
@@ -200,7 +189,11 @@ class _CaseIndex:
         return any(isinstance(case, CanOnly) or not case.run(changed).passed for case in near)
 
     def _may_fail(
-        self, case: Case, queries: Sequence[Query], effects: Sequence[Difference], rules: Sequence[StandardAcl]
+        self,
+        case: Case,
+        queries: Sequence[regions.Query],
+        effects: Sequence[regions.Difference],
+        rules: Sequence[StandardAcl],
     ) -> bool:
         if any(touches(each.region, query) for query in queries for each in effects):
             return True
@@ -208,8 +201,8 @@ class _CaseIndex:
         return _looks_at_rules(case) and any(is_about(rule, each, self.settings) for each in queries for rule in rules)
 
     def _near(
-        self, effects: Sequence[Difference], rules: Sequence[StandardAcl]
-    ) -> Iterator[tuple[Case, Sequence[Query]]]:
+        self, effects: Sequence[regions.Difference], rules: Sequence[StandardAcl]
+    ) -> Iterator[tuple[Case, Sequence[regions.Query]]]:
         """Yield the cases for the principals of the differences and of the changed ACLs."""
         everybody = any(each.region.principals.complement for each in effects)
         everybody |= self.looks_at_rules and any(rule.principal == WILDCARD_PRINCIPAL for rule in rules)
@@ -262,10 +255,10 @@ class _QueryIndex:
     """Queries by principal. Filled first, then queried."""
 
     settings: Settings
-    _of_one: dict[str, list[Query]] = field(factory=dict, init=False)
-    _of_many: list[Query] = field(factory=list, init=False)
+    _of_one: dict[str, list[regions.Query]] = field(factory=dict, init=False)
+    _of_many: list[regions.Query] = field(factory=list, init=False)
 
-    def add(self, queries: Iterable[Query]) -> None:
+    def add(self, queries: Iterable[regions.Query]) -> None:
         """Add queries."""
         for query in queries:
             if query.principals.complement:
@@ -329,7 +322,7 @@ def _candidates(case: Case, policy: Policy) -> Iterator[_Changes]:
         yield from _by_regions(policy, case)
 
 
-def _granting(policy: Policy, queries: Sequence[Query]) -> Iterator[_Changes]:
+def _granting(policy: Policy, queries: Sequence[regions.Query]) -> Iterator[_Changes]:
     adding = _new(rule for query in queries for rule in _rules_for(query, AclPermissionType.ALLOW))
     denying = dict.fromkeys(rule for query in queries for rule in RulesAbout.of(policy, query).denying)
     added = tuple(change for change in adding if policy.acls.find(change.acl) is None)
@@ -337,7 +330,7 @@ def _granting(policy: Policy, queries: Sequence[Query]) -> Iterator[_Changes]:
     yield from (added, removed, removed + added)
 
 
-def _revoking(policy: Policy, queries: Sequence[Query]) -> Iterator[_Changes]:
+def _revoking(policy: Policy, queries: Sequence[regions.Query]) -> Iterator[_Changes]:
     """Yield removals of the granting ACLs, and a DENY; removals that take away nothing else come first."""
     giving = _giving(policy, queries)
     removed = _removals(giving)
@@ -350,7 +343,7 @@ def _revoking(policy: Policy, queries: Sequence[Query]) -> Iterator[_Changes]:
 def _correcting(policy: Policy, case: WhoCan) -> Iterator[_Changes]:
     (query,) = case.queries(policy.settings)
     who = [each for each in case.expected if not each.startswith("not ")]
-    rest = evolve(query, principals=everyone_but(*query.principals.named, *who))
+    rest = evolve(query, principals=regions.everyone_but(*query.principals.named, *who))
     removed = _removals(rule for rule in _giving(policy, (rest,)) if rule.principal not in who)
     granted = [each for each in who if next(allowed(policy, evolve(query, principals=only(each))), None) is None]
     added = _new(
@@ -366,23 +359,23 @@ def _by_regions(policy: Policy, case: CanOnly) -> Iterator[_Changes]:
     giving: list[StandardAcl] = []
     lacking: list[StandardAcl] = []
     for region in (failure.region for failure in case.run(policy).failures):
-        if region is not None and is_allowed(policy, witness(region)):
+        if region is not None and is_allowed(policy, regions.witness(region)):
             giving += about.giving(region)
         elif region is not None:
-            lacking += _rules_for(query_of_region(region), AclPermissionType.ALLOW)
+            lacking += _rules_for(regions.query_of_region(region), AclPermissionType.ALLOW)
     added = tuple(change for change in _new(lacking) if policy.acls.find(change.acl) is None)
     yield _removals(giving) + added
 
 
-def _giving(policy: Policy, queries: Sequence[Query]) -> dict[StandardAcl, None]:
+def _giving(policy: Policy, queries: Sequence[regions.Query]) -> dict[StandardAcl, None]:
     rules = (rule for query in queries for each in permissions(policy, query) for rule in each.rules)
     return dict.fromkeys(rule for rule in rules if isinstance(rule, StandardAcl))
 
 
-def _rules_for(query: Query, permission: AclPermissionType) -> Iterator[StandardAcl]:
+def _rules_for(query: regions.Query, permission: AclPermissionType) -> Iterator[StandardAcl]:
     """Yield ACLs that cover exactly a query."""
-    every = query.operations == REQUESTED
-    operations = (AclOperation.ALL,) if every else tuple(operations_of(query.operations))
+    every = query.operations == regions.REQUESTED
+    operations = (AclOperation.ALL,) if every else tuple(regions.operations_of(query.operations))
     named = (WILDCARD_PRINCIPAL,) if query.principals.complement else query.principals.named
     for resource in query.resources:
         all_names = not resource.name  # every name: LITERAL `*`, as no ACL has an empty name
@@ -487,7 +480,7 @@ def _why(failure: Failure, state: TestedState) -> Iterator[str]:
         yield f"    {such_as}decided by {decided_by_text(failure.decided_by, state.origins)}"
 
 
-def _explanation(request: Request, policy: Policy, origins: Origins) -> Iterator[str]:
+def _explanation(request: regions.Request, policy: Policy, origins: Origins) -> Iterator[str]:
     """Yield the ACLs that cover the resource, the most important first, with notes."""
     explanation = _explained(request, policy)
     if explanation is None:
@@ -506,7 +499,7 @@ def _explanation(request: Request, policy: Policy, origins: Origins) -> Iterator
         yield f"  note: {text}"
 
 
-def _explained(request: Request, policy: Policy) -> Explanation | None:
+def _explained(request: regions.Request, policy: Policy) -> Explanation | None:
     if not request.resource_name:  # for any resource of a type, or for none
         return None
     context = RequestContext(principal=request.principal, host=request.host)
@@ -538,10 +531,10 @@ class Tested(Protocol):
         ...
 
 
-def outcome_object(outcome: Outcome, tested: Tested, *, nearest: bool = True) -> JsonObject:
+def outcome_object(outcome: Outcome, tested: Tested, *, nearest: bool = True) -> regions.JsonObject:
     """Return a case, whether it passes, and its failures; with `nearest` also the fix."""
     case = outcome.case
-    line: JsonObject = {
+    line: regions.JsonObject = {
         "test": case.test,
         "file": case.origin.file,
         "line": case.origin.line,
@@ -565,34 +558,34 @@ def outcome_object(outcome: Outcome, tested: Tested, *, nearest: bool = True) ->
     return {**line, "nearest": changes}
 
 
-def mutant_object(result: MutationResult, origins: Origins) -> JsonObject:
+def mutant_object(result: MutationResult, origins: Origins) -> regions.JsonObject:
     """Return a mutant and whether it makes a case fail; for a survivor, also the difference that it makes."""
     mutant = result.mutant
-    line: JsonObject = {
+    line: regions.JsonObject = {
         "mutant": mutant.mutation.value,
         "rule": stated_object(mutant.rule, origins),
-        "becomes": None if mutant.becomes is None else decided_by_object(mutant.becomes),
+        "becomes": None if mutant.becomes is None else regions.decided_by_object(mutant.becomes),
         "verdict": "KILLED" if result.killed else "SURVIVED",
     }
     if result.changed is None:
         return line
-    return {**line, "change": result.changed.direction.value, "region": region_object(result.changed.region)}
+    return {**line, "change": result.changed.direction.value, "region": regions.region_object(result.changed.region)}
 
 
-def stated_object(rule: StandardAcl | str | None, origins: Origins) -> JsonObject | str | None:
+def stated_object(rule: StandardAcl | str | None, origins: Origins) -> regions.JsonObject | str | None:
     """Return an ACL with its first location, or another basis of a decision."""
-    value = decided_by_object(rule)
+    value = regions.decided_by_object(rule)
     if not isinstance(rule, StandardAcl) or not isinstance(value, dict):
         return value
     return {**value, **(origin_object(origins.of(rule)[0]) if origins.of(rule) else {})}
 
 
-def _failure(failure: Failure, origins: Origins) -> JsonObject:
+def _failure(failure: Failure, origins: Origins) -> regions.JsonObject:
     return {
         "found": failure.actual,
-        "request": None if failure.request is None else request_object(failure.request),
+        "request": None if failure.request is None else regions.request_object(failure.request),
         "rule": stated_object(failure.decided_by, origins),
-        "region": None if failure.region is None else region_object(failure.region),
+        "region": None if failure.region is None else regions.region_object(failure.region),
         **generation_object(failure.only),
     }
 

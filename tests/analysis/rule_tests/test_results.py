@@ -20,9 +20,10 @@ from aclog.analysis.rule_tests.expectations import (
     rule_text,
 )
 from aclog.analysis.rule_tests.recording import recorded
-from aclog.analysis.rule_tests.report import coverage, mutant_count, mutants, mutation_results, nearest_change
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, StandardAcl
+from aclog.analysis.rule_tests.results import coverage, mutant_count, mutants, mutation_results, nearest_change
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.settings import Settings
 from tests.analysis.rule_tests.test_case import PLACE, random_operations, random_resource, random_subject
 from tests.support.analysis.cells import Cells
