@@ -54,7 +54,7 @@ def authorize(
       aclog authorize --log DIR --principal User:bob --operation READ --topic 'pii-*'
       aclog authorize --snapshot FILE --requests requests.jsonl.gz > answers.jsonl
     """
-    from aclog.cli.explain import Decided, asked_of, authorizer_of, decide, decide_requests, print_decision
+    from aclog.cli.explain import Decided, asked_of, authorizer_of, decide, print_decision
     from aclog.ops.near import spelled_otherwise
     from aclog.ops.policies import each_generation, read_premises, refuse_symbols
     from aclog.terminal.output import note
@@ -87,6 +87,8 @@ def authorize(
         raise Exit(print_decision(decided, question, how, acls, origins=choice.file_origins, premises=premises))
     if request.is_given():
         raise ConfigError("--requests FILE excludes --principal, --operation, --host and the resource flags")
+    from aclog.cli.authorize_lines import decide_requests
+
     choice.refuse_shared_stdin(requests)
     image = choice.image()
     refuse_symbols(image, choice.origins, "no decision is known")

@@ -1,4 +1,4 @@
-"""The changes, and their order, that make a target match its source of ACLs."""
+"""The changes, and their order, that make a target match its source of ACLs; only managed ACLs are deleted."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet

@@ -1,4 +1,4 @@
-"""The publisher.
+"""The publisher, and the merger that starts compactions of the overlay.
 
 Readers see one reference, which is swapped at the high-water mark; recovery from the newest checkpoint, and
 following from there.

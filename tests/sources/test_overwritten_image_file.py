@@ -8,7 +8,7 @@ import aclog
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import build_authorizer
-from aclog.cli.explain import LineDecider
+from aclog.cli.authorize_lines import LineDecider
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.files import image_path

@@ -1,4 +1,4 @@
-"""The writable file log.
+"""The writable file log, which cuts a torn tail when it opens a directory.
 
 Opens or recovers a directory, appends by group commit, rolls segments, and removes those that a checkpoint covers.
 """
