@@ -135,6 +135,7 @@ def run_node(
     except MetadataError as error:
         _log.critical("stopped: %s", error)
         raise Exit(FAILED) from None
+    _log.info("stopped")
 
 
 async def _run(config: NodeConfig, audit: AuditLog, metrics: Metrics, *, format_if_empty: bool) -> None:
