@@ -152,8 +152,10 @@ class SimDisk:
         """How many of the next fsyncs fail."""
         self.fail_suffix = ""
         """Of files whose names end so."""
-        self.slow = 1.0
-        """The factor of the time that an fsync takes."""
+        self.usual_slow = self.slow = 1.0
+        """The factor of the time that an fsync takes: usually, and now."""
+        self.on_rename: Callable[[str], object] = lambda _: None
+        """Called with the new path of a file."""
 
     def _directory(self) -> Directory:
         self._inodes += 1
@@ -227,6 +229,7 @@ class SimDisk:
         else:
             new.change({new_name: node})
             old.change({old_name: None})
+        self.on_rename(target)
 
     def stat(self, node: File | Directory) -> Stat:
         """Return what stat returns."""

@@ -11,12 +11,14 @@ from attrs import define, evolve, field, frozen
 from aclog.config.node_config import CheckpointPolicy, HostPort, NodeConfig
 from aclog.config.server_properties import parse_config
 from aclog.metalog.errors import MetadataError
+from aclog.metalog.filelog.committed_mark import MARK_FILE
 from aclog.metalog.filelog.files import METADATA_DIRECTORY
 from aclog.server.broker import lifecycle
 from aclog.server.node import Node
 from aclog.server.storage import ensure_formatted, require_formatted
 from aclog.server.telemetry import Metrics
-from tests.simulation.disk import ROOT, Directory, File
+from aclog.snapshots.image import Image
+from tests.simulation.disk import ROOT, SECTOR, Directory, File
 from tests.simulation.processes import Host, Process
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.world import PATTERNS, Client, World
@@ -88,7 +90,7 @@ def schedule(seed: int, seconds: float) -> list[Fault]:
                 seconds=random.choice((0.2, 1.0, 3.0, 8.0, 20.0)) * random.uniform(0.5, 1.5),
             )
         )
-        at += random.expovariate(1 / random.choice((3.0, 15.0, 60.0)))
+        at += random.expovariate(1 / random.choice((2.0, 8.0, 40.0)))
     return faults
 
 
@@ -166,9 +168,15 @@ class FilesWorld(World):
             if is_controller and random.random() < 0.5:
                 properties["early.start.listeners"] = "CONTROLLER"
             self._configs[name] = evolve(parse_config(properties, name), checkpoints=policy)
+        disk = self.hosts[CONTROLLER].disk
+        disk.on_rename = self.check_checkpoint
         servers = [HostPort(host=self.hosts[name].address, port=_PORT) for name in (CONTROLLER, *BROKERS)]
-        for number in range(random.choice((1, 2, 6))):
-            think = random.choice((0.3, 2.0, 6.0))
+        contended = random.random() < 0.3
+        if contended:  # requests for the same rules, decided while others are being committed
+            self.patterns = (random.randrange(len(PATTERNS)),)
+            disk.usual_slow = disk.slow = 30.0
+        for number in range(3 if contended else random.choice((1, 2, 6))):
+            think = 0.3 if contended else random.choice((0.3, 2.0, 6.0))
             client = Client(world=self, name=f"k{number}", servers=servers, brokers=servers[1:], think=think)
             self._clients.append(client)
 
@@ -190,17 +198,22 @@ class FilesWorld(World):
             meta = ensure_formatted(config, cluster_id=CLUSTER_ID)
         node = Node(config=config, meta=meta, metrics=Metrics(process=False))
         process.node = node  # type: ignore[attr-defined]
-        mark = self.newest
-        node.publisher.subscribe(lambda image: self.published(process, image))
-        watching = asyncio.create_task(self._watch(process, node, mark))
+        process.mark = self.newest  # type: ignore[attr-defined]
+
+        def published(image: Image) -> None:
+            self.check_readiness(process, ready=node.publisher.ready)  # with the image of before
+            self.published(process, image)
+
+        node.publisher.subscribe(published)
+        watching = asyncio.create_task(self._watch(process, node))
         try:
             await node.run(stop)
         finally:
             watching.cancel()
 
-    async def _watch(self, process: Process, node: Node, mark: int) -> None:
+    async def _watch(self, process: Process, node: Node) -> None:
         await node.serving.wait()
-        self.became_ready(process, node.publisher.current, mark)
+        self.check_readiness(process, ready=True)
         self._formatted[process.name] = None
         if "copied" in self._excused.get(process.name, ()):
             self.scheduler.fail(f"{process} serves from an older copy of its log")
@@ -342,7 +355,7 @@ class FilesWorld(World):
 
     def _fsync_is_slow(self, fault: Fault, host: Host, _process: Process | None) -> bool:
         host.disk.slow = 10.0 * fault.number
-        self.scheduler.after(fault.seconds, setattr, host.disk, "slow", 1.0)
+        self.scheduler.after(fault.seconds, setattr, host.disk, "slow", host.disk.usual_slow)
         return True
 
     def _disk_full(self, fault: Fault, host: Host, process: Process | None) -> bool:
@@ -366,20 +379,23 @@ class FilesWorld(World):
         if fault.target != CONTROLLER or process is None or CONTROLLER in self._repairs or process.lost_power:
             return False
         files = [each for each in host.disk.walk(_DATA) if each[1].data and not each[1].journal]
-        segments = [each for each in files if each[0].endswith(".log")]
         random = self.scheduler.random
-        chosen = segments if random.random() < 0.6 and segments else files
+        suffix = random.choice((".log", MARK_FILE, ""))
+        chosen = [each for each in files if each[0].endswith(suffix)] or files
         process.kill()
         if chosen:
             path, file = random.choice(chosen)
             if file.data:
                 at, bit = random.randrange(len(file.data)), 1 << random.randrange(8)
+                if random.random() < 0.75:  # where small files have something other than zeros
+                    at = min(at // SECTOR * SECTOR + random.randrange(24), len(file.data) - 1)
                 before = file.data[at]
                 file.data[at] ^= bit
                 if at < len(file.durable):
                     file.durable[at] ^= bit
                 self.scheduler.note("flips", path, at, bit)
-                self._excuse(CONTROLLER, "flip")
+                if not path.endswith(MARK_FILE):  # which has the mark twice
+                    self._excuse(CONTROLLER, "flip")
 
                 def restore() -> None:
                     if at < len(file.data) and file.data[at] == before ^ bit:
@@ -428,7 +444,7 @@ class FilesWorld(World):
     def _must_have_stopped(self, process: Process | None) -> None:
         if process is None or process.dead:
             return
-        if process.paused_until > self.scheduler.now - _NOTICE_SECONDS or process.disk.slow > 1:
+        if process.paused_until > self.scheduler.now - _NOTICE_SECONDS or process.disk.slow > process.disk.usual_slow:
             self.scheduler.after(_NOTICE_SECONDS, self._must_have_stopped, process)
         else:
             self.scheduler.fail(f"{process} still runs {_NOTICE_SECONDS:g} s after its directory was replaced")

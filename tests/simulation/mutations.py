@@ -3,6 +3,7 @@
 A mutation is a function that patches aclog's code through `patch(target, name, value)`, which the runner undoes.
 """
 
+import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from aclog.client.fetching import FetchBuffer
 from aclog.metalog import batches
 from aclog.metalog.batches import BatchRun
 from aclog.metalog.filelog import committed_mark, file_log, files, segments
-from aclog.metalog.filelog.committed_mark import CommittedMark, Mark, MarkFile
+from aclog.metalog.filelog.committed_mark import CommittedMark, Mark
 from aclog.metalog.filelog.file_log import Appender, FileLog
 from aclog.metalog.filelog.files import NamedFile
 from aclog.metalog.machine import disk
@@ -26,6 +27,7 @@ from aclog.server.broker import lifecycle
 from aclog.server.broker.apis import EnvelopeForwarder
 from aclog.server.controller import activation, controller_server
 from aclog.server.controller.quorum_controller import QuorumController
+from aclog.server.controller.snapshot_generator import SnapshotGenerator
 from aclog.snapshots import applier, checkpoints
 from aclog.snapshots.publisher import Publisher
 
@@ -179,9 +181,27 @@ def the_mark_before_the_append(patch: Patch) -> None:
 
 
 @mutation
-def the_mark_is_never_synced(patch: Patch) -> None:
-    """After a power loss the mark may point into a segment before the last."""
-    patch(MarkFile, "sync", lambda _self: None)
+def the_rest_of_a_full_segment_is_acknowledged(patch: Patch) -> None:
+    """All waiting requests are answered, also those whose records did not fit into the segment."""
+    real = FileLog._commit
+
+    def commit(self: FileLog, batches: Any, ends: Any) -> int:
+        real(self, batches, ends)
+        return len(batches)
+
+    patch(FileLog, "_commit", commit)
+
+
+@mutation
+def the_log_is_trimmed_before_its_checkpoint(patch: Patch) -> None:
+    """Retention removes segments before the checkpoint has its name that replaces them."""
+    real = SnapshotGenerator._write
+
+    async def write(self: SnapshotGenerator) -> bool:
+        await asyncio.to_thread(self.trim, self.image().end_offset)
+        return await real(self)
+
+    patch(SnapshotGenerator, "_write", write)
 
 
 @mutation

@@ -20,6 +20,7 @@ from aclog.client.connection import Connection, connect
 from aclog.client.requests import create_acls, delete_acls, describe_acls
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.errors import MetadataError
+from aclog.metalog.filelog.files import parse_checkpoint_name
 from aclog.protocol.headers import RequestError
 from aclog.server.node import Node
 from aclog.snapshots.image import Image
@@ -60,6 +61,8 @@ RULES: tuple[StandardAcl, ...] = tuple(
 NUMBERS = {rule: number for number, rule in enumerate(RULES)}
 REFUSED: State = frozenset({-1})
 """The answer of a request that got an error."""
+UNSENT: State = frozenset({-2})
+"""That of one for which there was no connection."""
 _OF_PATTERN = len(PRINCIPALS) * len(OPERATIONS) * len(_PERMISSIONS)
 
 
@@ -102,6 +105,8 @@ class World:
     """By end offset: what any node has shown as committed."""
     newest: int = field(default=0, init=False)
     """The highest committed end offset that was shown, by any node at any time."""
+    patterns: Sequence[int] = field(default=range(len(PATTERNS)), init=False)
+    """Those that clients use."""
     histories: list[History] = field(factory=lambda: [History() for _ in PATTERNS], init=False)
     done: dict[str, int] = field(factory=dict, init=False)
     """Successful requests of each client."""
@@ -141,10 +146,17 @@ class World:
         missing, more = sorted(known.rules - state.rules), sorted(state.rules - known.rules)
         return f"without rules {missing}, with {more}"
 
-    def became_ready(self, process: Process, image: Image, mark: int) -> None:
-        """A node serves: its state is not older than the mark when it started to follow."""
-        if image.end_offset < mark:
-            self.scheduler.fail(f"{process} is ready at offset {image.end_offset}, but {mark} was committed before")
+    def check_checkpoint(self, path: str) -> None:
+        """A controller names a checkpoint: it has no record beyond those that a node has shown as committed."""
+        parsed = parse_checkpoint_name(path.rpartition("/")[2])
+        if parsed is not None and parsed[0] > self.newest:
+            self.scheduler.fail(f"{path}: a checkpoint beyond offset {self.newest}, up to which the log is committed")
+
+    def check_readiness(self, process: Process, *, ready: bool) -> None:
+        """A node is ready only with a state that is not older than what was committed when it started."""
+        offset, mark = getattr(process, "shown", -1), getattr(process, "mark", 0)
+        if ready and offset < mark:
+            self.scheduler.fail(f"{process} is ready at offset {offset}, but {mark} was committed before it started")
 
     def check_decision(self, process: Process, node: Node) -> None:
         """A decision is that of one committed state: the one that the node shows."""
@@ -214,7 +226,7 @@ class Client:
         random = scheduler.random
         while True:
             await asyncio.sleep(random.expovariate(1 / self.think))
-            pattern = random.randrange(len(PATTERNS))
+            pattern = random.choice(self.world.patterns)
             if self.brokers and random.random() < 0.3:
                 await self._read(random.choice(self.brokers), pattern)
             else:
@@ -237,17 +249,17 @@ class Client:
         answer = await self._attempt(
             server, lambda connection: self._send(connection, kind, chosen, pattern, principal)
         )
-        if answer is REFUSED:
-            if self.world.failure_is_final():
-                # Reported as failed: it has no effect, now or after any recovery.
-                history[at] = Call(kind="describe", acls=frozenset(), begun=call.begun, client=self.name)
-                scheduler.cover("failed request")
-        elif answer is not None:
+        if answer is UNSENT or (answer is REFUSED and self.world.failure_is_final()):
+            # It has no effect, now or after any recovery.
+            history[at] = Call(kind="describe", acls=frozenset(), begun=call.begun, client=self.name)
+            scheduler.cover("unsent request" if answer is UNSENT else "failed request")
+        elif answer is not REFUSED and answer is not None:
             history[at] = evolve(call, ended=scheduler.now, answer=answer)
             self.world.done[self.name] = self.world.done.get(self.name, 0) + 1
-        result = answer and sorted(answer)
-        scheduler.note(process, kind, sorted(chosen), "at", server, "->", "refused" if answer is REFUSED else result)
-        return answer is not None and answer is not REFUSED
+        succeeded = answer is not None and answer is not REFUSED and answer is not UNSENT
+        result = sorted(answer) if succeeded and answer is not None else "refused" if answer is REFUSED else "unknown"
+        scheduler.note(process, kind, sorted(chosen), "at", server, "->", "unsent" if answer is UNSENT else result)
+        return succeeded
 
     async def _send(
         self, connection: Connection, kind: str, chosen: list[int], pattern: int, principal: str | None
@@ -269,7 +281,7 @@ class Client:
         answer = await self._attempt(
             broker, lambda connection: self._send(connection, "describe", list(rules_of(pattern)), pattern, None)
         )
-        if answer is None or answer is REFUSED:
+        if answer is None or answer is REFUSED or answer is UNSENT:
             return
         least = self._seen.get(broker, 0)
         all_rules = frozenset(rules_of(pattern))
@@ -287,12 +299,16 @@ class Client:
         self._seen[broker] = offset
 
     async def _attempt(self, server: HostPort, work: Callable[[Connection], Awaitable[State | None]]) -> State | None:
-        """Return the answer; REFUSED if that is an error; None if there is none: then the outcome is unknown."""
+        """Return the answer; REFUSED if that is an error, UNSENT; None if there is none: the outcome is unknown."""
         scheduler = self.world.scheduler
         connection = self._connections.get(server)
         try:
             if connection is None or connection.failure is not None:
-                connection = await connect(server, ClientSecurity(), client_id=self.name, timeout=self.timeout)
+                try:
+                    connection = await connect(server, ClientSecurity(), client_id=self.name, timeout=self.timeout)
+                except MetadataError as error:
+                    scheduler.note(self.name, "at", server, repr(error))
+                    return UNSENT
                 self._connections[server] = connection
             return await work(connection)
         except RequestError as error:
