@@ -21,6 +21,7 @@ from aclog.terminal.output import emit, note, notices_to, time_text
 from aclog.usage.accesses.access_log import check_no_tables, files_of, listed
 from aclog.usage.accesses.followed import FollowedLog
 from aclog.usage.accesses.lines import FileChangedError
+from aclog.usage.accesses.objects import is_object_path
 from aclog.usage.accesses.table_formats import tables_among
 from aclog.usage.window import UnreadAccesses
 
@@ -115,6 +116,8 @@ def file_feed(flags: AccessesFlags) -> Iterator[FileFeed]:
     check_no_tables(tables_among(flags.accesses))
     flags.moment().check_used(flags.accesses, ())
     for path in flags.accesses:
+        if is_object_path(path):
+            raise ConfigError(f"--accesses {path}: expected files or a topic with --follow: objects do not grow")
         if path == STDIN:
             raise ConfigError("--accesses -: expected files or a topic with --follow: stdin ends")
         if not any(each.is_file() for each in listed(path, list[OSError]().append)):

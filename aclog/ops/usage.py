@@ -202,10 +202,10 @@ class AccessLog:
                 )
             read[STDIN] = StreamCopy.of(sys.stdin.buffer, display_name(STDIN))
         accesses = find_accesses(flags.accesses, zone, form, profile, streams=read, moment=moment)
-        if each is not None and accesses.tables:
+        if each is not None and (accesses.tables or accesses.objects):
             raise ConfigError(
-                f"--accesses {flags.accesses[0]}: Spark's executors cannot read the driver's copy of a table: expected "
-                "files, or the command without Spark"
+                f"--accesses {flags.accesses[0]}: Spark's executors cannot read the driver's copy of a table or an "
+                "object: expected files, or the command without Spark"
             )
         note_input(accesses, explain)
         each = each or workers_for(accesses.size, flags.workers)

@@ -39,6 +39,7 @@ from aclog.usage.accesses.lines import (
     once_each,
     packing_of,
 )
+from aclog.usage.accesses.objects import is_object_path
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -176,7 +177,7 @@ def _from_log(path: str) -> Iterator[tuple[Request | Unread, int]]:
 def _file_batches(path: str) -> "Iterator[AccessBatch]":
     from aclog.usage.accesses.access_log import find_accesses, read_part  # here: pyarrow
 
-    if not (Path(path).exists() or has_magic(path)):
+    if not (Path(path).exists() or has_magic(path) or is_object_path(path)):
         raise FileNotFoundError(ENOENT, strerror(ENOENT), path)
     log = find_accesses([path], UTC)  # its copies of tables end with it
     for part in log.parts:
@@ -386,7 +387,7 @@ def read_seen_accesses(path: str) -> SeenAccesses:
 
 
 def _read_seen(path: str) -> SeenAccesses:
-    is_table = _is_table(path)
+    is_table = not is_object_path(path) and _is_table(path)
     if not is_table and (not is_lines(path) or _is_packed(path) or _has_events(path)):
         accesses = read_accesses(path)
         return SeenAccesses(

@@ -484,8 +484,9 @@ AccessPaths: TypeAlias = Annotated[
     Option(
         "--accesses",
         metavar="PATH",
-        help="The access log: a file, a directory, a glob, or stdin (-), of kafka-authorizer.log (any layout, rotated "
-        "and packed files too), Parquet, JSON lines, or events of aclog, Confluent and Redpanda; can be repeated.",
+        help="The access log: a file, a directory, a glob, s3://BUCKET/PREFIX, or stdin (-), of kafka-authorizer.log "
+        "(any layout, rotated and packed files too), Parquet, JSON lines, or events of aclog, Confluent and Redpanda; "
+        "can be repeated.",
         show_default=False,
         rich_help_panel=ACCESSES_PANEL,
     ),

@@ -61,6 +61,7 @@ from aclog.usage.accesses.lines import (
     packing_in,
     packing_of,
 )
+from aclog.usage.accesses.objects import ObjectCopies, is_object_path
 from aclog.usage.accesses.parquet import COLUMNS_READ, ParquetPart, Partition, parquet_parts, partition_of, read_parquet
 from aclog.usage.accesses.table_formats import NEWEST, TableCopy, TableMoment, check_loose_files, copied, tables_among
 
@@ -354,6 +355,8 @@ class AccessInput:
     """Files with the content of another one, which is read instead: both names."""
     tables: tuple[TableCopy, ...] = ()
     """Copies of tables, which end with this object."""
+    objects: tuple[ObjectCopies, ...] = ()
+    """Copies of objects of a store, which end with it as well."""
 
     @property
     def profiles(self) -> dict[str, Profile]:
@@ -384,7 +387,8 @@ def find_accesses(
     As in Spark, files in directories are skipped if their names begin with `.` or `_`. A directory that `spark ingest`
     made has its accesses and its rejected lines. Of the other files in a directory, those with a sign of an access are
     read, and a file with several names, or with copies, packed or not, once. `profile`: the layout that the user has
-    stated. `streams`: the copies of the paths that are streams. A table of Delta or Iceberg is copied as of `moment`.
+    stated. `streams`: the copies of the paths that are streams. A table of Delta or Iceberg is copied as of `moment`;
+    the objects of an S3 prefix are copied, and read as the files of a directory.
 
     Raises:
         ConfigError: no such file, a file of unknown form, records of another authorizer, an append to a table that is
@@ -392,17 +396,22 @@ def find_accesses(
         OSError: a file cannot be read.
 
     """
-    roots = tables_among([path for path in paths if path not in streams])
+    of_stores = [path for path in paths if is_object_path(path)]
+    roots = tables_among([path for path in paths if path not in streams and path not in of_stores])
     moment.check_used(paths, roots.values())
     tables = {path: copied(root, moment, COLUMNS_READ) for path, root in roots.items()}
+    objects = [ObjectCopies.of(path) for path in of_stores]
     named = {*map(str, map(Path, paths)), *map(_name_of_stream, streams), *tables}
-    places = [pattern for pattern in paths if pattern not in streams and pattern not in tables]
+    named |= {file.path for each in objects if not each.is_prefix for file in each.files}
+    elsewhere = {*streams, *tables, *of_stores}
+    places = [pattern for pattern in paths if pattern not in elsewhere]
     with listing(tables_of(path for pattern in places for path in files_of(pattern))):
         listed = [path for pattern in places for path in files_of(pattern)]
         dangling = dict.fromkeys(str(path) for path in listed if _is_dangling(path))
         pinned = [PinnedFile.of(str(path)) for path in listed if str(path) not in dangling]
     pinned += [PinnedFile.of(_name_of_stream(path), copy.place) for path, copy in streams.items()]
     pinned += [PinnedFile.of(path, table.place) for path, table in tables.items()]
+    pinned += [file for each in objects for file in each.files]
     files, copies = _without_copies(list(_distinct(pinned)), named)
     log = accesses_in(files, zone, form, profile, named=named)
     if files and not log.files:
@@ -416,6 +425,7 @@ def find_accesses(
         skipped=(*dangling, *log.skipped),
         copies=tuple(pair for pair in copies if pair[0] in read),
         tables=tuple(tables.values()),
+        objects=tuple(objects),
     )
 
 
@@ -630,7 +640,7 @@ def read_part(part: AccessPart) -> Iterator[AccessBatch]:
         yield from read_avro_events(part.file, part.zone)
     else:
         file = part.lines.file
-        broker = broker_of_path(file.path) if file.place == file.path else None
+        broker = broker_of_path(file.path) if file.place == file.path or is_object_path(file.path) else None
         batches = (batch for block in blocks_of(part.lines) for batch in _batches_of(block, part))
         for each in _with_neighbours(batches) if part.form in OF_KAFKA else batches:
             yield evolve(each, unread=each.unread.on_broker(broker)) if each.unread else each

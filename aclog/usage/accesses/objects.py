@@ -1,0 +1,135 @@
+"""Access logs in an object store: an S3 prefix, of which every object is copied and then read as a file is.
+
+A log is read several times, and by several processes, and a packed one from its beginning: from copies on the disk of
+temporary files. Spark reads objects where they are (`aclog spark ingest`).
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
+from shutil import rmtree
+from tempfile import gettempdir, mkdtemp
+from typing import Any, Final, Self
+from urllib.parse import quote
+from weakref import finalize
+
+from attrs import define, field
+
+from aclog.metalog.errors import ConfigError
+from aclog.usage.accesses.lines import FileChangedError, PinnedFile
+
+SCHEME: Final = "s3://"
+_BLOCK: Final = 1 << 22
+_AT_ONCE: Final = 8
+"""Objects that are copied at the same time, each in memory for one block."""
+_OF_TABLES: Final = frozenset({"_delta_log", ".hoodie"})
+_ICEBERG: Final = ".metadata.json"
+
+
+def is_object_path(path: str) -> bool:
+    """Return whether a path is in an object store."""
+    return path.startswith(SCHEME)
+
+
+@define(eq=False)
+class ObjectCopies:
+    """Copies of the objects of a path, which end with this value, or with the process."""
+
+    files: tuple[PinnedFile, ...]
+    """Each with the address of its object."""
+    is_prefix: bool
+    """Whether the path names a prefix with objects below it, and not one object."""
+    _directory: str = field(repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        finalize(self, rmtree, self._directory, ignore_errors=True)
+
+    @classmethod
+    def of(cls, path: str) -> Self:
+        """Copy one object, or all below a prefix but those with names that begin with `.` or `_`.
+
+        `path` is s3://BUCKET/PREFIX, and may end in the options of pyarrow.fs.S3FileSystem: `?region=eu-west-1`, or
+        `?endpoint_override=HOST:PORT&scheme=http` of another store. Credentials are those of the AWS SDK: variables,
+        files of a profile, a role.
+
+        Raises:
+            ConfigError: no such object, a table of Delta, Hudi or Iceberg, or the store or the disk has an error.
+            FileChangedError: an object was replaced meanwhile.
+
+        """
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - few logs are in a store
+
+        address, _, options = path.partition("?")
+        bucket, _, prefix = address.removeprefix(SCHEME).partition("/")
+        if not bucket or "@" in bucket or "*" in prefix:
+            raise ConfigError(f"{SCHEME}{bucket.rpartition('@')[2]}/{prefix}: expected s3://BUCKET/PREFIX, without *")
+        directory = mkdtemp(prefix="aclog-")
+        try:
+            store, found, is_prefix = _found(address, f"{SCHEME}{bucket}/{quote(prefix)}", options)
+            _check_no_table(address, found)
+            read = [each for each in found if not is_prefix or not _is_hidden(each.path, f"{bucket}/{prefix}")]
+            places = (Path(directory, str(number)) for number in range(len(read)))
+            with ThreadPoolExecutor(_AT_ONCE) as pool:  # each request waits for the store
+                files = tuple(pool.map(partial(_copied, store), read, places))
+        except BaseException as error:
+            rmtree(directory, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise ConfigError(f"{address}: {str(error).splitlines()[0]}") from error
+            raise
+        copies = cls(files, is_prefix, directory)
+        if not files:
+            raise ConfigError(f"{address}: no objects (names that begin with `.` or `_` are skipped)")
+        return copies
+
+
+def _found(address: str, quoted: str, options: str) -> tuple[Any, list[Any], bool]:
+    """Return the store, the objects of an address by name, and whether it is a prefix. Raises OSError, ConfigError."""
+    import pyarrow as pa  # noqa: PLC0415 - few logs are in a store, and loading its client takes a second
+    from pyarrow import fs  # noqa: PLC0415
+
+    try:
+        store, base = fs.FileSystem.from_uri(f"{quoted}?{options}" if options else quoted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ConfigError(f"{address}: {str(error).splitlines()[0]}") from error
+    one = store.get_file_info(base)
+    if one.type is fs.FileType.File:
+        return store, [one], False
+    listed = store.get_file_info(fs.FileSelector(base, recursive=True))
+    return store, sorted((each for each in listed if each.type is fs.FileType.File), key=lambda each: each.path), True
+
+
+def _check_no_table(address: str, found: list[Any]) -> None:
+    """Raise ConfigError if there is a table, whose files also have rows that were deleted or rewritten."""
+    for info in found:
+        folders = PurePosixPath(info.path).parts[:-1]
+        if _OF_TABLES.intersection(folders) or (info.path.endswith(_ICEBERG) and folders[-1] == "metadata"):
+            raise ConfigError(
+                f"{address}: has a table of Delta, Hudi or Iceberg ({SCHEME}{info.path}): expected logs: pass a "
+                "copy of the table on this machine, or read it with aclog spark"
+            )
+
+
+def _is_hidden(path: str, prefix: str) -> bool:
+    return any(part.startswith((".", "_")) for part in PurePosixPath(path.removeprefix(prefix)).parts)
+
+
+def _copied(store: Any, info: Any, place: Path) -> PinnedFile:
+    name, size = f"{SCHEME}{info.path}", 0
+    with store.open_input_stream(info.path, compression=None) as stream, place.open("wb") as copy:
+        for block in _blocks(stream):
+            try:
+                copy.write(block)
+            except OSError as error:
+                raise ConfigError(
+                    f"{name}: cannot be copied to {gettempdir()}: {error.strerror or error}: expected room for it "
+                    "there, or in TMPDIR"
+                ) from error
+            size += len(block)
+    if size != info.size:
+        raise FileChangedError(f"{name}: replaced by another object while it was being read: run again")
+    return PinnedFile.of(name, str(place))
+
+
+def _blocks(stream: Any) -> Iterator[bytes]:
+    while block := stream.read(_BLOCK):
+        yield block

@@ -1,0 +1,150 @@
+"""An S3 prefix is read as a directory of the same files is, by every command on access logs."""
+
+import gzip
+import json
+import tempfile
+from datetime import UTC
+from io import BytesIO
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from aclog.metalog.errors import ConfigError
+from aclog.sources.accesses import read_accesses, read_seen_accesses
+from aclog.usage.accesses.access_log import find_accesses, read_part
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
+from tests.support.cli.command import aclog
+from tests.support.processes.object_store import object_store
+from tests.support.spark.access_logs import audit_text
+
+pytestmark = pytest.mark.tier("test")
+
+RULE = {
+    "resourceType": "TOPIC", "resourceName": "orders", "patternType": "LITERAL", "principal": "User:a", "host": "*",
+    "operation": "READ", "permissionType": "ALLOW",
+}  # fmt: skip
+
+
+def text(name: str, count: int = 1) -> bytes:
+    line = audit_text(name=name).replace("is Denied", "is Allowed")
+    return "".join(f"{line}\n" for _ in range(count)).encode()
+
+
+def table(name: str) -> bytes:
+    file = BytesIO()
+    row = dict(zip(REQUEST_COLUMNS, ("User:a", "10.0.0.1", "READ", "TOPIC", name), strict=True))
+    pq.write_table(pa.Table.from_pylist([row | {"timestamp": 1_795_255_200_123}]), file)
+    return file.getvalue()
+
+
+FILES = {
+    "broker 1/kafka-authorizer.log": text("orders", 3),
+    "broker 1/kafka-authorizer.log.2026-11-20.gz": gzip.compress(text("pay")),
+    "broker-2/kafka-authorizer.log": text("a+b=c"),
+    "broker-2/server.log": b"[2026-11-21 10:00:00,123] INFO started (kafka.server.KafkaServer)\n",
+    "broker-2/_temporary/part": text("hidden"),
+    "broker-2/.hidden": text("hidden"),
+    "table.parquet": table("t"),
+}
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch, tmp_path):
+    """Those of no one: nothing of the machine is read."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+
+
+@pytest.fixture
+def logs(tmp_path):
+    """The same files in a directory."""
+    for name, data in FILES.items():
+        path = tmp_path / "logs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return tmp_path / "logs"
+
+
+def rows_of(log) -> list[str]:
+    return sorted(str(row) for part in log.parts for batch in read_part(part) for row in batch.rows.to_pylist())
+
+
+def test_a_prefix_is_read_as_a_directory(logs, tmp_path):
+    with object_store({f"logs/kafka/{name}": data for name, data in FILES.items()}) as options:
+        found, expected = find_accesses([f"s3://logs/kafka{options}"], UTC), find_accesses([str(logs)], UTC)
+        assert rows_of(found) == rows_of(expected)
+        assert len(rows_of(found)) == 6
+        names = {file.path: file.path.replace(str(logs), "s3://logs/kafka") for file in expected.files}
+        assert {file.path for file in found.files} == set(names.values())
+        assert found.skipped == ("s3://logs/kafka/broker-2/server.log",)
+        one = find_accesses([f"s3://logs/kafka/broker-2/kafka-authorizer.log{options}"], UTC)
+        assert len(rows_of(one)) == 1
+        assert len(rows_of(find_accesses([f"s3://logs{options}"], UTC))) == 6
+    del found, one
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_commands_read_a_prefix(logs, tmp_path):
+    acls = tmp_path / "acls.jsonl"
+    acls.write_text(json.dumps(RULE) + "\n")
+    with object_store({f"logs/kafka/{name}": data for name, data in FILES.items()}) as options:
+        place = f"s3://logs/kafka{options}"
+        for command in ("usage", "denied", "coverage"):
+            source = () if command == "coverage" else ("--acls", acls)
+            ours = aclog(command, "--accesses", place, *source, "--format", "jsonl")
+            theirs = aclog(command, "--accesses", logs, *source, "--format", "jsonl")
+            assert (ours.code, ours.out.replace("s3://logs/kafka", str(logs))) == (theirs.code, theirs.out), ours.err
+        index = ("--acls", acls, "--index", tmp_path / "index", "--format", "jsonl")
+        (first,) = map(json.loads, aclog("usage-index", "--accesses", place, *index).ok().lines)
+        (again,) = map(json.loads, aclog("usage-index", "--accesses", place, *index).ok().lines)
+        assert (first["accesses"], first["newFiles"], again["accesses"]) == (6, 4, 0)
+        follow = aclog("usage-index", "--accesses", place, *index, "--follow")
+        assert "objects do not grow" in follow.complaint
+        assert read_accesses(place) == read_accesses(str(logs))
+        assert read_seen_accesses(place).requests == set(read_accesses(str(logs)).counts)
+
+
+def test_what_cannot_be_read_is_named(monkeypatch):
+    objects = {
+        "logs/delta/_delta_log/0.json": b"{}",
+        "logs/delta/part.parquet": table("deleted"),
+        "logs/iceberg/metadata/v1.metadata.json": b"{}",
+        "logs/plain/server.log": b"[2026-11-21 10:00:00,123] INFO started (kafka.server.KafkaServer)\n",
+        "logs/damaged/a.gz": gzip.compress(text("orders", 9))[:-9],
+    }
+    with object_store(objects) as options:
+        for place, error in {
+            "s3://logs/delta": "has a table of Delta, Hudi or Iceberg",
+            "s3://logs/iceberg": "has a table of Delta, Hudi or Iceberg",
+            "s3://logs/plain": "no accesses: none of 1 file has a message",
+            "s3://logs/nothing": "s3://logs/nothing: ",
+            "s3://none/nothing": "s3://none/nothing: ",
+            "s3://logs/*.log": "expected s3://BUCKET/PREFIX, without *",
+            "s3://id:secret@logs/x": r"^s3://logs/x: expected s3://BUCKET/PREFIX",
+            "s3://": "expected s3://BUCKET/PREFIX",
+        }.items():
+            with pytest.raises(ConfigError, match=error.replace("*", r"\*")) as refused:
+                find_accesses([f"{place}{options}"], UTC)
+            assert "secret" not in str(refused.value)
+        damaged = find_accesses([f"s3://logs/damaged{options}"], UTC)
+        with pytest.raises(ConfigError, match=r"^s3://logs/damaged/a\.gz: not a complete gzip file"):
+            rows_of(damaged)
+        monkeypatch.setattr(Path, "open", full_disk(Path.open))
+        with pytest.raises(ConfigError, match=r"server\.log: cannot be copied to .*: expected room for it there"):
+            find_accesses([f"s3://logs/plain{options}"], UTC)
+
+
+def full_disk(opened):
+    """Files that can be opened, and not written."""
+
+    def full(path, mode="r", **how):
+        if mode != "wb":
+            return opened(path, mode, **how)
+        return opened(Path("/dev/full"), mode, buffering=0)
+
+    return full
