@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import starmap
+from itertools import chain, islice, starmap
 
 from attrs import frozen
 
@@ -70,6 +70,8 @@ from aclog.console.pages.page import (
     url,
 )
 from aclog.console.pages.states import Console, pattern_text
+from aclog.console.patch import file_of as file_of_rule
+from aclog.console.patch import patch_lines
 from aclog.metalog.errors import ConfigError, MetadataError, plural
 from aclog.planning.granting import Shared
 from aclog.planning.plan import plan_lines, stage_of
@@ -418,6 +420,17 @@ def change_file(console: Console, parameters: Parameters) -> File:
     return File(name="change.jsonl", content="".join(f"{line}\n" for line in lines))
 
 
+def patch_file(console: Console, parameters: Parameters) -> File:
+    """Return a draft as a patch of the files of the source. Raises BadParameterError, OSError: as patch_lines."""
+    changes = whole(draft_of(console, parameters)).effect.changes
+    others = (rule.acl for rule in console.states.now().listing)
+    try:
+        content = "".join(patch_lines(changes, console.origins, others))
+    except ConfigError as error:
+        raise BadParameterError(str(error)) from error
+    return File(name="draft.patch", content=content, media_type="text/x-diff")
+
+
 def plan_file(console: Console, parameters: Parameters) -> File:
     """Return it as a PLAN. Raises BadParameterError: nothing can be planned here; RefusedError: as Editing.plan."""
     return file_of(planned(console, draft_of(console, parameters), parameters))
@@ -503,7 +516,15 @@ def _saving(console: Console, draft: Draft, parameters: Parameters) -> Links:
     if console.editing is not None:
         ownership = {name: parameters.word(name) for name in OWNERSHIP}
         links.append(Cell("the PLAN, for aclog apply", draft.url(**ownership, format="plan")))
+    removed = (each.acl for each in draft.effect.changes if not each.added)
+    some = chain(removed, (rule.acl for rule in islice(console.states.now().listing, _TRIED)))
+    if any(file_of_rule(each, console.origins) for each in some):
+        links.append(Cell("a patch of the files with the rules, for a pull request", draft.url(format="patch")))
     return Links(key="saving", title="Save", links=tuple(links))
+
+
+_TRIED = 10
+"""Rules whose files show whether there can be a patch."""
 
 
 def _form(console: Console, draft: Draft, parameters: Parameters) -> Form:

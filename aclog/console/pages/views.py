@@ -31,7 +31,7 @@ VIEWS: Mapping[str, View] = {
 
 DOWNLOADS: Mapping[str, Mapping[str, Download]] = {
     why.PATH: {"markdown": why.comment_file},
-    draft.DRAFT_PATH: {"change": draft.change_file, "plan": draft.plan_file},
+    draft.DRAFT_PATH: {"change": draft.change_file, "plan": draft.plan_file, "patch": draft.patch_file},
     draft.PLAN_PATH: {"plan": draft.kept_plan_file},
 }
 """Downloadable files, by path and `format`."""

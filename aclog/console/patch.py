@@ -1,0 +1,114 @@
+"""A draft as a patch of the files of its source, for a pull request; apart from drafts, as it reads files of rules."""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from aclog.authorizer.acl import FileOrigin, Origins, StandardAcl, acl_text, object_of_rule, rule_of_object
+from aclog.authorizer.acls_image import RuleChange
+from aclog.metalog.errors import ConfigError
+from aclog.terminal.columns import json_text
+
+# JSON lines are the only format in which a line states one rule and nothing else, so that lines can be removed and
+# added. Their locations have no format (aclog.sources.formats.reading); a line is read again before it is removed.
+
+
+_NO_END = "\\ No newline at end of file\n"
+
+
+def file_of(acl: StandardAcl, origins: Origins) -> str | None:
+    """Return a file of JSON lines that states a rule; None without one."""
+    lines = (each for each in origins.of(acl) if isinstance(each, FileOrigin))
+    return next((each.file for each in lines if _is_line(each)), None)
+
+
+def _is_line(place: FileOrigin) -> bool:
+    return place.form is None and not place.calls
+
+
+def patch_lines(changes: Sequence[RuleChange], origins: Origins, others: Iterable[StandardAcl]) -> Iterator[str]:
+    """Yield a unified diff, with line ends, that makes changes in the files that state the rules.
+
+    A new rule goes below those of its principal, if a file has some, or to the end of the first file; `others` are the
+    rules of the source, of which the first ones with a file decide that.
+
+    Raises:
+        ConfigError: a rule is stated in another format, or by a line that has changed since it was read; or no file of
+            JSON lines is known. OSError: a file cannot be read.
+
+    """
+    removed = [each.acl for each in changes if not each.added]
+    places = [(acl, place) for acl in removed for place in _places(acl, origins)]
+    added = [each.acl for each in changes if each.added]
+    homes = _homes(added, origins, others, [place.file for _, place in places])
+    files = dict.fromkeys([*(place.file for _, place in places), *homes.values()])
+    for file in files:
+        before = _lines_of(file)
+        gone = {place.line: acl for acl, place in places if place.file == file}
+        for number, acl in gone.items():
+            if number > len(before) or _stated(before[number - 1]) != acl:
+                raise ConfigError(f"{file}:{number}: the file has changed since it was read")
+        new = [acl for acl in added if homes[acl] == file]
+        after = [line for number, line in enumerate(before, 1) if number not in gone]
+        for acl in new:
+            _insert(after, acl)
+        name = file.lstrip("/")
+        yield from _diff(before, after, f"a/{name}", f"b/{name}")
+
+
+def _lines_of(file: str) -> list[str]:
+    """Return the lines of a file with their ends; other line ends of Unicode are in names."""
+    try:
+        return re.findall(r"[^\n]*\n|[^\n]+", Path(file).read_bytes().decode())
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: not text in UTF-8: it cannot be patched") from error
+
+
+def _places(acl: StandardAcl, origins: Origins) -> list[FileOrigin]:
+    places = origins.of(acl)
+    lines = [each for each in places if isinstance(each, FileOrigin) and _is_line(each)]
+    if not lines or len(lines) < len(places):
+        raise ConfigError(f"{acl_text(acl)}: no line of a file of JSON lines states it: only such files are patched")
+    return lines
+
+
+def _homes(
+    added: Sequence[StandardAcl], origins: Origins, others: Iterable[StandardAcl], touched: Sequence[str]
+) -> dict[StandardAcl, str]:
+    """Return the file of each new rule: one that states a rule of its principal, or the first one."""
+    if not added:
+        return {}
+    by_principal: dict[str, str] = {}
+    first = next(iter(touched), None)
+    for acl in others:
+        if acl.principal in by_principal:
+            continue
+        file = file_of(acl, origins)
+        if file is not None:
+            by_principal[acl.principal], first = file, first or file
+    if first is None:
+        raise ConfigError("no file of JSON lines states the rules: only such files are patched")
+    return {acl: by_principal.get(acl.principal, first) for acl in added}
+
+
+def _insert(lines: list[str], acl: StandardAcl) -> None:
+    """Add the line of a rule below the last one of its principal, or at the end."""
+    alike = [at for at, line in enumerate(lines) if (rule := _stated(line)) and rule.principal == acl.principal]
+    place = alike[-1] + 1 if alike else len(lines)
+    if place and not lines[place - 1].endswith("\n"):
+        lines[place - 1] += "\n"
+    lines.insert(place, f"{json_text(object_of_rule(acl))}\n")
+
+
+def _stated(line: str) -> StandardAcl | None:
+    try:
+        return rule_of_object(json.loads(line)).acl
+    except (ConfigError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _diff(before: Sequence[str], after: Sequence[str], old: str, new: str) -> Iterator[str]:
+    for line in difflib.unified_diff(before, after, old, new):
+        yield line if line.endswith("\n") else f"{line}\n{_NO_END}"
