@@ -180,6 +180,7 @@ def module_rules(files: Mapping[str, str]) -> dict[str, set[Rule]]:
 
 def _of_call(module: str, arguments: Mapping[str, str], around: Mapping[str, _Value]) -> set[Rule]:
     names = dict[str, _Value]()
+    own: _Value | None
     for name, body in _VARIABLE.findall(module):
         own = _value(arguments[name], around) if name in arguments else _value(_assigned(body).get("default", ""), {})
         if own is not None:
@@ -197,8 +198,8 @@ def _of_call(module: str, arguments: Mapping[str, str], around: Mapping[str, _Va
         if "count" in values or not isinstance(keys, list):
             continue
         for key in keys:
-            own = {**names, "each.key": key, "each.value": key}
-            texts = {name: _value(text, own) for name, text in values.items()}
+            local = {**names, "each.key": key, "each.value": key}
+            texts = {name: _value(text, local) for name, text in values.items()}
             if all(isinstance(text, str) for text in texts.values()):
                 rules |= set(_of_block("\n".join(f'{name} = "{text}"' for name, text in texts.items())))
     return rules
@@ -238,6 +239,8 @@ class _Checkout:
     """One repository, and what was seen of it."""
 
     path: Path
+    """Its root, or the directory in it that is read."""
+    name: str = ""
     rules: int = 0
     judged: int = 0
     unread: int = 0
@@ -362,20 +365,21 @@ def main() -> int:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--commits", type=int, default=10, help="reviewed commits of each checkout")
     parser.add_argument("--only", default="")
+    parser.add_argument("--below", default=".", help="a directory of each checkout, instead of its root")
     options = parser.parse_args()
     checkouts = []
-    paths = sorted(each for each in options.directory.resolve().iterdir() if (each / ".git").exists())
-    for path in paths:
-        if options.only and options.only not in path.name:
-            continue
-        checkout = _Checkout(path)
+    tops = sorted(
+        each for each in options.directory.iterdir() if (each / ".git").exists() and options.only in each.name
+    )
+    for path in (each.resolve() / options.below for each in tops if (each / options.below).is_dir()):
+        checkout = _Checkout(path, name=path.relative_to(path.parents[len(Path(options.below).parts)]).as_posix())
         checkouts.append(checkout)
         os.chdir(path)
         try:
             checkout.survey()
             for commit in islice(checkout.commits(options.commits), options.commits):
                 checkout.review(commit)
-                print(f"\r{path.name}: {dict(checkout.reviews)}", end="", file=sys.stderr, flush=True)
+                print(f"\r{checkout.name}: {dict(checkout.reviews)}", end="", file=sys.stderr, flush=True)
         except Exception as error:  # noqa: BLE001 - one checkout must not end the others
             checkout.faults.append(f"{type(error).__name__}: {error}")
         print(_row(checkout), flush=True)
@@ -394,7 +398,7 @@ def main() -> int:
 
 def _row(each: _Checkout) -> str:
     reviews = ", ".join(f"{number} {what}" for what, number in sorted(each.reviews.items()))
-    name = each.path.name.replace("+", "/")
+    name = each.name.replace("+", "/")
     return (
         f"{name:60} exit {each.code} rules {each.rules:5} judged {each.judged:5} unread {each.unread:4} "
         f"findings {each.findings:4} clusters {each.clusters:3} {each.seconds:5.1f} s  {reviews}"

@@ -542,9 +542,10 @@ class Body:
 
 def structure(part: object) -> object:
     """Return a part of the syntax tree without its places: equal for equal code, wherever it is."""
-    if has(type(part)):
-        names = [each.name for each in fields(type(part)) if each.name not in ("file", "line")]
-        return type(part).__name__, *(structure(getattr(part, name)) for name in names)
+    kind = type(part)
+    if has(kind):
+        names = [each.name for each in fields(kind) if each.name not in ("file", "line")]
+        return kind.__name__, *(structure(getattr(part, name)) for name in names)
     if isinstance(part, Mapping):
         return tuple((key, structure(value)) for key, value in part.items())
     return tuple(map(structure, part)) if isinstance(part, tuple | list) else part
