@@ -307,8 +307,9 @@ build/kustomize/kustomize:
 	GOBIN=$(CURDIR)/build/kustomize go install sigs.k8s.io/kustomize/kustomize/v5@v$(KUSTOMIZE)
 
 .PHONY: campaign-kustomize
-campaign-kustomize: venv build/kustomize/kustomize  ## 600 random overlays beside `kustomize build`: equal or unread, never different; needs Go; kept
-	$(BIN)/python -m tests.sources.formats.kustomize_campaign --kustomize build/kustomize/kustomize --overlays 600 --out benchmarks/results/kustomize.txt
+campaign-kustomize: venv build/kustomize/kustomize  ## 600 random overlays, and those of checkouts (REPOSITORIES=DIR), beside `kustomize build`: equal or unread, never different; needs Go; kept
+	$(BIN)/python -m tests.sources.formats.kustomize_campaign --kustomize build/kustomize/kustomize --overlays 600 \
+	    $(if $(REPOSITORIES),--overlays-of $(REPOSITORIES)) --out benchmarks/results/kustomize.txt
 
 HELM := 3.19.0
 
@@ -316,8 +317,9 @@ build/helm/helm:
 	GOBIN=$(CURDIR)/build/helm go install helm.sh/helm/v3/cmd/helm@v$(HELM)
 
 .PHONY: campaign-helm
-campaign-helm: venv build/helm/helm  ## 100 random charts beside `helm template`: equal or unread, never different; needs Go; kept
-	$(BIN)/python -m tests.sources.formats.helm_campaign --helm build/helm/helm --number 100 --out benchmarks/results/helm.txt
+campaign-helm: venv build/helm/helm  ## 100 random charts, and those of checkouts (REPOSITORIES=DIR), beside `helm template`: equal or unread, never different; needs Go; kept
+	$(BIN)/python -m tests.sources.formats.helm_campaign --helm build/helm/helm --number 100 \
+	    $(if $(REPOSITORIES),--charts $(REPOSITORIES)) --out benchmarks/results/helm.txt
 
 .PHONY: campaign-repositories
 campaign-repositories: venv  ## aclog at the roots of checkouts (REPOSITORIES=DIR), and reviews of their commits, beside a plain expander

@@ -14,7 +14,7 @@ from aclog.cli.flags.commands import DiffFlags
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags, check_one_stdin
 from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
 from aclog.metalog.errors import plural, printable
-from aclog.ops.lint import merged_logs
+from aclog.ops.lint import merged_logs, with_unread
 from aclog.ops.policies import Sides, TwoStates, compare, difference_objects, warn_of_super_users
 from aclog.sources.accesses import Accesses, read_accesses
 from aclog.sources.cluster_parts import cluster_parts, note_union
@@ -116,7 +116,10 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
     if output.form is OutputFormat.SARIF:
         path = flags.target.file()
         logs = {
-            name: sarif_log(list(rows_of_each(each)), version=version("aclog"), path=path, refs=sides.refs())
+            name: with_unread(
+                sarif_log(list(rows_of_each(each)), version=version("aclog"), path=path, refs=sides.refs()),
+                chain.from_iterable(source.unread for source in sides.sources),
+            )
             for name, (sides, each) in compared.items()
         }
         emit(json_text(merged_logs(logs)))

@@ -192,12 +192,7 @@ class Linted:
 
     def sarif(self, version: str) -> JsonObject:
         """Return the findings, and the content that was not read, as a log of SARIF."""
-        log: dict[str, Any] = dict(sarif_log(self.report, self.place, version=version, uri_of=repository_path))
-        (run,) = log["runs"]
-        if self.unread:
-            run["tool"]["driver"]["rules"].append(UNREAD_RULE)
-            run["results"] = [*(unread_result(each.text(), each.origin) for each in self.unread), *run["results"]]
-        return log
+        return with_unread(sarif_log(self.report, self.place, version=version, uri_of=repository_path), self.unread)
 
 
 def lint_objects(linted: Mapping[str, Linted]) -> Iterator[Mapping[str, Any]]:
@@ -207,6 +202,22 @@ def lint_objects(linted: Mapping[str, Linted]) -> Iterator[Mapping[str, Any]]:
     """
     yield from rows_of_clusters({name: map(Unread.to_dict, each.unread) for name, each in linted.items()})
     yield from rows_of_clusters({name: json_lines(each.report, each.place) for name, each in linted.items()})
+
+
+def with_unread(log: JsonObject, unread: Iterable[Unread]) -> JsonObject:
+    """Return a log of SARIF with one run that begins with a result for content that was not read, if there is any.
+
+    What both sides of a comparison have is one result.
+    """
+    results = {
+        (repository_path(each.file), each.line, each.label): unread_result(each.text(), each.origin) for each in unread
+    }
+    if not results:
+        return log
+    changed: dict[str, Any] = dict(log)
+    (run,) = changed["runs"]
+    driver = {**run["tool"]["driver"], "rules": [*run["tool"]["driver"]["rules"], UNREAD_RULE]}
+    return {**changed, "runs": [{**run, "tool": {"driver": driver}, "results": [*results.values(), *run["results"]]}]}
 
 
 def merged_logs(logs: Mapping[str, JsonObject]) -> JsonObject:

@@ -68,10 +68,19 @@ from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.accesses import Accesses, need_file, read_accesses
 from aclog.sources.acl_lines import NameFile
-from aclog.sources.choice import UNREAD, ChosenSource, SourceSelection, choose_source, gaps_of, parse_accepted
+from aclog.sources.choice import (
+    UNREAD,
+    AclsSource,
+    ChosenSource,
+    SourceSelection,
+    choose_source,
+    gaps_of,
+    not_accepted,
+    parse_accepted,
+)
 from aclog.sources.cluster_parts import cluster_parts
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.unread import Unread, UnreadKind
+from aclog.sources.formats.unread import Dormant, Unread, UnreadKind
 from aclog.sources.git import (
     GitPlace,
     HostedLines,
@@ -431,6 +440,15 @@ class Side:
     def unread(self) -> Sequence[Unread]:
         """What may hold rules and was not read."""
         return () if self.choice is None else self.choice.unread
+
+    @property
+    def dormant(self) -> Sequence[Dormant]:
+        """What makes no rules by the values that were read, and is not accepted."""
+        source = None if self.choice is None else self.choice.source
+        if not isinstance(source, AclsSource):
+            return ()
+        accepted = source.options.accept_unread
+        return [each for each in source.dormant if not_accepted((each.unread,), accepted)]
 
     @cached_property
     def placement(self) -> Placement:
@@ -944,7 +962,19 @@ def unread_items(sides: ReviewSides) -> list[UnreadItem]:
         is_changed = key[0] in sides.changed or key not in head or key not in base
         item = Item(text=each.text(), origin=each.origin)
         items.append(UnreadItem(label=each.label, item=item, is_changed=is_changed))
-    return sorted(items, key=lambda each: not each.is_changed)
+    return [*_dormant_items(sides), *sorted(items, key=lambda each: not each.is_changed)]
+
+
+def _dormant_items(sides: ReviewSides) -> Iterator[UnreadItem]:
+    """Yield statements that change, and that make no rules by the values that were read."""
+    base, head = (
+        {(side.placement.path_of(each.unread.file), each.address): each for each in side.dormant}
+        for side in (sides.base, sides.head)
+    )
+    for key, each in {**base, **head}.items():
+        if key not in base or key not in head or base[key].content != head[key].content:
+            item = Item(text=each.unread.text(), origin=each.unread.origin)
+            yield UnreadItem(label=each.unread.label, item=item, is_changed=True)
 
 
 # Reviews a change.

@@ -34,7 +34,7 @@ from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.acl_lines import STDIN, LineTable, NameFile, accept, blocks, display_name
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import LARGEST, DirectoryTree, FileTree, unzipped
-from aclog.sources.formats.unread import Unread, UnreadKind
+from aclog.sources.formats.unread import Dormant, Unread, UnreadKind
 from aclog.sources.git import GitPlace, GitTree, parse_git_place
 from aclog.sources.notes import Notify
 from aclog.sources.read_options import NO_INPUTS, FoundRules, ModuleInputs, ReadOptions
@@ -171,6 +171,8 @@ class AclsSource:
     """Why no file was read, where that is no error; None before there is an image."""
     layout: "Layout | None" = field(default=None, init=False)
     """What distinguishes the clusters of the rules; None: they are of one, or not read yet."""
+    dormant: tuple[Dormant, ...] = field(default=(), init=False)
+    """Statements that make no rules by the values that were read; empty before there is an image."""
     topics: tuple[tuple[str, FileOrigin], ...] = field(default=(), init=False)
     """The topics that the files declare, and where; a name with an unknown part is a symbol. Empty before there is an
     image."""
@@ -225,6 +227,7 @@ class AclsSource:
             self._symbolic = acls.symbolic()
             self._unread = not_accepted(rules.unread, self.options.accept_unread)
             self.nothing_read, self.layout, self.topics = rules.nothing_read, rules.layout, rules.topics
+            self.dormant = rules.dormant
             self.is_whole = not self._unread
         return self._image
 
@@ -232,6 +235,7 @@ class AclsSource:
         self,
         rules: "Iterable[LocatedRule]",
         unread: Iterable[Unread],
+        dormant: Iterable[Dormant],
         topics: Iterable[tuple[str, FileOrigin]],
         paths: frozenset[str],
     ) -> "AclsSource":
@@ -247,6 +251,7 @@ class AclsSource:
         part._image, part._origins = Image(acls=acls), stated
         part._symbolic = acls.symbolic()
         part._unread, part.topics, part.layout, part.own_paths = tuple(unread), tuple(topics), None, paths
+        part.dormant = tuple(dormant)
         return part
 
     def _rules(self) -> FoundRules:

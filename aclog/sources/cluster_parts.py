@@ -10,7 +10,7 @@ from aclog.authorizer.acl import FileOrigin
 from aclog.metalog.errors import printable
 from aclog.sources.choice import AclsSource, ChosenSource
 from aclog.sources.formats.rule import LocatedRule
-from aclog.sources.formats.unread import Unread
+from aclog.sources.formats.unread import Dormant, Unread
 from aclog.terminal.output import note
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def _parts(choice: ChosenSource | None, clusters: "Clusters") -> dict[str, Chose
     source, layout = choice.source, choice.source.layout
     rules, paths = defaultdict[str, list[LocatedRule]](list), defaultdict[str, set[str]](set)
     unread = defaultdict[str, list[Unread]](list)
+    dormant = defaultdict[str, list[Dormant]](list)
     topics = defaultdict[str, list[tuple[str, FileOrigin]]](list)
     names = {place: clusters.of_place(layout, place) for place in layout.origins}  # many rules share a place
     for rule in layout.stated.located():
@@ -96,6 +97,9 @@ def _parts(choice: ChosenSource | None, clusters: "Clusters") -> dict[str, Chose
     for each in source.unread:
         for name in clusters.of(layout, each):
             unread[name].append(each)
+    for statement in source.dormant:
+        for name in clusters.of(layout, statement.unread):
+            dormant[name].append(statement)
     for topic in source.topics:
         for name in clusters.of(layout, topic[1]):
             topics[name].append(topic)
@@ -105,6 +109,7 @@ def _parts(choice: ChosenSource | None, clusters: "Clusters") -> dict[str, Chose
             source.part(
                 rules[name],
                 unread[name],
+                dormant[name],
                 topics[name] if name == clusters.rest else [*topics[name], *rest],
                 frozenset(paths[name]),
             ),

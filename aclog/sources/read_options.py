@@ -12,7 +12,7 @@ from aclog.authorizer.acl import FileOrigin, Origins, StandardAclWithId
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import DirectoryTree, FileTree, RootInputs
-from aclog.sources.formats.unread import Unread
+from aclog.sources.formats.unread import Dormant, Unread
 from aclog.sources.git import GitTree, path_from_top
 from aclog.terminal.notices import Advance
 
@@ -82,6 +82,8 @@ class FoundRules:
     notes: tuple[str, ...] = ()
     unread: tuple[Unread, ...] = ()
     """Content that may hold rules and was not read."""
+    dormant: tuple[Dormant, ...] = ()
+    """Statements that make no rules by the values that were read."""
     nothing_read: str | None = None
     """Why no file was read, where that is no error (ReadOptions.may_be_empty)."""
     layout: "Layout | None" = None

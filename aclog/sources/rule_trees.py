@@ -116,6 +116,7 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
         origins=files.stated,
         notes=(*files.notes, *(union_notes(tree.name, [files.layout]) if options.notes_clusters else ())),
         unread=files.unread,
+        dormant=files.dormant,
         nothing_read=files.nothing_read,
         layout=files.layout,
         topics=files.topics,

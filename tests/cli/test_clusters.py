@@ -403,3 +403,15 @@ def test_lint_counts_what_was_not_read_beside_what_it_judged(tmp_path: Path, mon
     write_files(tmp_path, {"k/a.jsonl": ONE_RULE, "k/b.yaml": "kind: KafkaUser\nspec: {{ x }}\n"})
     found = aclog("lint", "--acls", "k", "--select", "11").ok()
     assert found.lines[-1] == "no findings in 1 rule; 1 object not read, which may hold rules"
+
+
+def test_the_sarif_of_a_difference_has_what_neither_side_read(repository: Repository) -> None:
+    """Once for both sides, in the run of its cluster."""
+    broken = {"tf/c/m.tf": (_ACL % "x").replace("Read", "")}
+    repository.commit({f"tf/{each}/m.tf": _ACL % "x" for each in "ab"} | broken)
+    found = aclog("diff", "HEAD:tf", "tf", "--format", "sarif")
+    assert found.code == 1
+    runs = json.loads(found.out)["runs"]
+    results = {run["automationDetails"]["id"]: [each["ruleId"] for each in run["results"]] for run in runs}
+    assert results == {"aclog/a": [], "aclog/b": [], "aclog/unassigned": ["content-not-read"]}
+    assert "content-not-read" in [each["id"] for each in runs[-1]["tool"]["driver"]["rules"]]

@@ -37,7 +37,7 @@ from aclog.sources.formats.rule import (
     StatedRules,
 )
 from aclog.sources.formats.terraform.inputs import is_variables_file, judge_variables
-from aclog.sources.formats.unread import Unread, UnreadKind, unread_text
+from aclog.sources.formats.unread import Dormant, Unread, UnreadKind, unread_text
 from aclog.sources.formats.verdicts import YAML_SUFFIXES, judge_broken, judge_file
 
 # JSON lines, the output of `acls list --format jsonl`, in a directory of files.
@@ -185,6 +185,8 @@ class ReadFiles:
     """Notes: the number of files and rules, and the ones left out."""
     unread: tuple[Unread, ...]
     """What may hold rules and was not read."""
+    dormant: tuple[Dormant, ...]
+    """What makes no rules by the values that were read."""
     nothing_read: str | None
     """Why no file was read, where that is no error."""
     layout: Layout
@@ -238,6 +240,7 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
         stated=stated,
         notes=tuple(_notes(context, stated, claimed)),
         unread=tuple(context.unread),
+        dormant=tuple(context.dormant),
         nothing_read=nothing,
         layout=layout,
         topics=tuple(context.topics_declared),

@@ -23,7 +23,7 @@ from aclog.authorizer.control import malformed
 from aclog.authorizer.symbols import symbol_part
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
-from aclog.sources.formats.unread import Located, Unread, UnreadKind
+from aclog.sources.formats.unread import Dormant, Located, Unread, UnreadKind
 
 if TYPE_CHECKING:
     from aclog.sources.formats.yaml_nodes import BrokenDocument
@@ -515,6 +515,8 @@ class ReadContext:
     """Further notes for the user."""
     unread: list[Unread] = field(factory=list, init=False)
     """What may hold rules and was not read, in the order of reading."""
+    dormant: list[Dormant] = field(factory=list, init=False)
+    """What makes no rules by the values that were read."""
     topics_declared: dict[tuple[str, FileOrigin], None] = field(factory=dict, init=False)
     """The names of the topics that files declare, and where; one with an unknown part is a symbol
     (aclog.authorizer.symbols)."""

@@ -101,6 +101,21 @@ class Unread:
         }
 
 
+@frozen(kw_only=True)
+class Dormant:
+    """A statement of rules that makes none by the values that were read, and may make some by others from outside.
+
+    It is no gap of a state, whose rules are known; but a change of the statement has an effect that is not seen.
+    """
+
+    unread: Unread
+    """How a change of it is reported."""
+    address: str
+    """What identifies it in its file."""
+    content: str
+    """Equal for equal statements, wherever they are in the file."""
+
+
 # Texts on unread content.
 
 

@@ -147,7 +147,7 @@ _FEATURES: dict[str, Callable[[_Chart], None]] = {
 
 def _rendered(helm: Path, chart: Path, arguments: list[str]) -> set[str]:
     """Return the rules that Helm writes. Raises CalledProcessError: it refuses the chart."""
-    command = [helm, "template", "release", ".", "--include-crds", *arguments]
+    command = [str(helm), "template", "release", ".", "--include-crds", *arguments]
     done = subprocess.run(command, capture_output=True, check=True, cwd=chart)
     output = chart.parent / "rendered.yaml"
     output.write_bytes(done.stdout)

@@ -10,7 +10,7 @@ import re
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from random import Random
 
@@ -294,14 +294,14 @@ spec:
 """
 
 
-def _with_users(copy: Path) -> bool:
-    """Add a user to each kustomization with resources that are files only; return whether there is one."""
+def _with_users(copy: Path, directories: Iterable[Path]) -> bool:
+    """Add a user to each of the kustomizations whose resources are files only; return whether there is one."""
     added = 0
-    for file in sorted(each for name in KUSTOMIZATIONS for each in copy.rglob(name)):
+    for file in sorted(copy / each / name for each in directories for name in KUSTOMIZATIONS):
         try:
             kustomization = yaml.safe_load(file.read_text())
             resources = kustomization.get("resources") or []
-        except (yaml.YAMLError, AttributeError, UnicodeDecodeError):
+        except (OSError, yaml.YAMLError, AttributeError, UnicodeDecodeError):
             continue
         if kustomization.get("kind") == "Component" or any((file.parent / each).is_dir() for each in resources):
             continue
@@ -346,7 +346,7 @@ def _compared_overlay(
     with tempfile.TemporaryDirectory() as name:
         copy, root = Path(name).resolve() / "repository", file.parent.relative_to(checkout)
         _copied(checkout, directories, copy)
-        if is_added and not _with_users(copy):
+        if is_added and not _with_users(copy, (each.relative_to(checkout) for each in directories)):
             return None
         if not any("KafkaUser" in each.read_text(errors="replace") for each in copy.rglob("*.y*ml") if each.is_file()):
             return None

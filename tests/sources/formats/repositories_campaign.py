@@ -1,7 +1,8 @@
 """Checkouts of repositories that keep rules as code: lists, lints and reviews of commits beside a plain expander.
 
 Each directory in a directory is a checkout. The expander reads two formats anew: KafkaUsers of Strimzi as plain YAML,
-and `kafka_acl` blocks of Terraform whose values are literals. It checks, and exits with 1 on the first that fails:
+and `kafka_acl` blocks of Terraform whose values are literals, also those of local modules whose arguments are literals
+or names of topics. It checks, and exits with 1 if one fails:
 
 - exit code 2 only for a file that can hold rules, or where no file is of a known format;
 - each rule of the expander is a rule, and each of a KafkaUser is one of the expander's; or the file is unread;
@@ -11,6 +12,7 @@ and `kafka_acl` blocks of Terraform whose values are literals. It checks, and ex
 import argparse
 import json
 import os
+import posixpath
 import re
 import subprocess
 import sys
@@ -122,18 +124,102 @@ def _of_block(body: str) -> Iterator[Rule]:
         yield kind, name, own_pattern, principal, host, own_operation, own_permission
 
 
+# Calls of local modules: literals, lists of them, and names of topics of the caller.
+
+
+_Value = str | list[str]
+
+_CALL = re.compile(r'(?ms)^module\s+"[^"]+"\s*\{\n(.*?)^\}')
+_TOPIC = re.compile(r'(?ms)^resource\s+"kafka_topic"\s+"([^"]+)"\s*\{\n\s*name\s*=\s*"([^"$%]+)"')
+_VARIABLE = re.compile(r'(?ms)^variable\s+"([^"]+)"\s*\{\n(.*?)^\}')
+_LOCALS = re.compile(r"(?ms)^locals\s*\{\n(.*?)^\}")
+_ASSIGNED = re.compile(r"(?m)^\s*(\w+)\s*=\s*(\[[^\]]*\]|.+?)\s*$")
+_COMMENT = re.compile(r"(?m)(?:^|(?<=[\s,\[]))(?:#|//).*$")
+_ITEM = re.compile(r'"([^"\\$%]*)"|\(*([\w.-]+)\)*')
+_REFERENCE = re.compile(r"\$\{([\w.-]+)\}")
+
+
+def _value(text: str, names: Mapping[str, _Value]) -> _Value | None:
+    """Return the value of an expression; None: it is more than a literal, a list, or a reference to a known name."""
+    text = text.strip()
+    if text.startswith("["):
+        items = [each.strip() for each in text[1:-1].split(",") if each.strip()]
+        found = [_ITEM.fullmatch(each) for each in items]
+        values = [None if each is None else each[1] if each[2] is None else names.get(each[2]) for each in found]
+        return [each for each in values if isinstance(each, str)] if all(isinstance(v, str) for v in values) else None
+    if text.startswith('"'):
+        whole = _REFERENCE.sub(lambda found: str(names.get(found[1], found[0])), text[1:-1])
+        return None if '"' in whole or "${" in whole or "%{" in whole or "\\" in whole else whole
+    return names.get(text.strip("()"))
+
+
+def _assigned(body: str) -> dict[str, str]:
+    return {found[1]: found[2] for found in _ASSIGNED.finditer(_COMMENT.sub("", body))}
+
+
+def module_rules(files: Mapping[str, str]) -> dict[str, set[Rule]]:
+    """Return the rules of the calls in each file, by its path; none of a call that has other values."""
+    result, modules = {}, dict[str, str]()
+    topics, directories = dict[str, dict[str, _Value]](), {posixpath.dirname(path) for path in files}
+    for directory in directories:
+        own = [text for path, text in files.items() if posixpath.dirname(path) == directory]
+        modules[directory] = "\n".join(own)
+        topics[directory] = {f"kafka_topic.{name}.name": topic for text in own for name, topic in _TOPIC.findall(text)}
+    for path, text in files.items():
+        directory, rules = posixpath.dirname(path), set[Rule]()
+        for body in _CALL.findall(text):
+            arguments = _assigned(body)
+            source = arguments.pop("source", "").strip('"')
+            module = posixpath.normpath(posixpath.join(directory, source))
+            if source.startswith(".") and module in modules and not {"for_each", "count"} & set(arguments):
+                rules |= _of_call(modules[module], arguments, topics[directory])
+        if rules:
+            result[path] = rules
+    return result
+
+
+def _of_call(module: str, arguments: Mapping[str, str], around: Mapping[str, _Value]) -> set[Rule]:
+    names = dict[str, _Value]()
+    own: _Value | None
+    for name, body in _VARIABLE.findall(module):
+        own = _value(arguments[name], around) if name in arguments else _value(_assigned(body).get("default", ""), {})
+        if own is not None:
+            names[f"var.{name}"] = own
+    for body in _LOCALS.findall(module):
+        for name, text in _assigned(body).items():
+            own = _value(text, names)
+            if own is not None:
+                names[f"local.{name}"] = own
+    rules = set[Rule]()
+    for body in _BLOCK.findall(module):
+        values = _assigned(body)
+        each = values.pop("for_each", '["one"]')
+        keys = _value(re.sub(r"^toset\((.*)\)$", r"\1", each), names)
+        if "count" in values or not isinstance(keys, list):
+            continue
+        for key in keys:
+            local = {**names, "each.key": key, "each.value": key}
+            texts = {name: _value(text, local) for name, text in values.items()}
+            if all(isinstance(text, str) for text in texts.values()):
+                rules |= set(_of_block("\n".join(f'{name} = "{text}"' for name, text in texts.items())))
+    return rules
+
+
 @frozen(kw_only=True)
 class _Expanded:
     """What the expander makes of a tree, by file."""
 
     strimzi: Mapping[str, set[Rule]]
     terraform: Mapping[str, set[Rule]]
+    calls: Mapping[str, set[Rule]]
+    """The rules of calls of local modules; of a whole tree only."""
 
     @staticmethod
     def of(files: Mapping[str, str]) -> "_Expanded":
         return _Expanded(
             strimzi={path: strimzi_rules(text) for path, text in files.items() if path.endswith((".yaml", ".yml"))},
             terraform={path: terraform_rules(text) for path, text in files.items() if path.endswith(".tf")},
+            calls=module_rules({path: text for path, text in files.items() if path.endswith(".tf")}),
         )
 
     def every(self) -> set[tuple[str, Rule]]:
@@ -153,6 +239,8 @@ class _Checkout:
     """One repository, and what was seen of it."""
 
     path: Path
+    """Its root, or the directory in it that is read."""
+    name: str = ""
     rules: int = 0
     judged: int = 0
     unread: int = 0
@@ -194,7 +282,7 @@ class _Checkout:
         self.unread = len(findings) - self.findings
         self.clusters = len({each.get("cluster") for each in findings})
         rules = {_rule(each) for each in rows}
-        for path, own in (*expanded.strimzi.items(), *expanded.terraform.items()):
+        for path, own in (*expanded.strimzi.items(), *expanded.terraform.items(), *expanded.calls.items()):
             self.judged += len(own)
             missing = own - rules
             if missing and not any(path == each or path.startswith(f"{each}/") for each in unread):
@@ -277,20 +365,21 @@ def main() -> int:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--commits", type=int, default=10, help="reviewed commits of each checkout")
     parser.add_argument("--only", default="")
+    parser.add_argument("--below", default=".", help="a directory of each checkout, instead of its root")
     options = parser.parse_args()
     checkouts = []
-    paths = sorted(each for each in options.directory.resolve().iterdir() if (each / ".git").exists())
-    for path in paths:
-        if options.only and options.only not in path.name:
-            continue
-        checkout = _Checkout(path)
+    tops = sorted(
+        each for each in options.directory.iterdir() if (each / ".git").exists() and options.only in each.name
+    )
+    for path in (each.resolve() / options.below for each in tops if (each / options.below).is_dir()):
+        checkout = _Checkout(path, name=path.relative_to(path.parents[len(Path(options.below).parts)]).as_posix())
         checkouts.append(checkout)
         os.chdir(path)
         try:
             checkout.survey()
             for commit in islice(checkout.commits(options.commits), options.commits):
                 checkout.review(commit)
-                print(f"\r{path.name}: {dict(checkout.reviews)}", end="", file=sys.stderr, flush=True)
+                print(f"\r{checkout.name}: {dict(checkout.reviews)}", end="", file=sys.stderr, flush=True)
         except Exception as error:  # noqa: BLE001 - one checkout must not end the others
             checkout.faults.append(f"{type(error).__name__}: {error}")
         print(_row(checkout), flush=True)
@@ -309,7 +398,7 @@ def main() -> int:
 
 def _row(each: _Checkout) -> str:
     reviews = ", ".join(f"{number} {what}" for what, number in sorted(each.reviews.items()))
-    name = each.path.name.replace("+", "/")
+    name = each.name.replace("+", "/")
     return (
         f"{name:60} exit {each.code} rules {each.rules:5} judged {each.judged:5} unread {each.unread:4} "
         f"findings {each.findings:4} clusters {each.clusters:3} {each.seconds:5.1f} s  {reviews}"

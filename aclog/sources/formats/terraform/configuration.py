@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
@@ -34,6 +35,7 @@ from aclog.sources.formats.terraform.hcl import (
     LocatedObject,
     parse_located,
     read_template,
+    structure,
 )
 from aclog.sources.formats.terraform.inputs import STACK_FILE, Stack, assignments, read_stacks, report_unread_files
 from aclog.sources.formats.terraform.manifests import ManifestReader
@@ -50,7 +52,7 @@ from aclog.sources.formats.terraform.values import (
     convert,
     string,
 )
-from aclog.sources.formats.unread import UnreadKind
+from aclog.sources.formats.unread import Dormant, Unread, UnreadKind
 from aclog.sources.formats.verdicts import rule_in_text
 
 # Root modules: their variables' values come from files.
@@ -407,7 +409,7 @@ def _rules(
         if only_file not in (None, block.file):
             continue
         if kind in SCHEMAS:
-            for key, local in module.instances(block).by_key().items():
+            for key, local in _instances(module, block).items():
                 address = f"{above}{kind}.{name}{_index(key)}"
                 acl, cluster = _acl(module, block, SCHEMAS[kind], local), providers.cluster(module, block, local)
                 origin = FileOrigin(file=block.file, line=block.line, address=address, calls=calls, cluster=cluster)
@@ -424,11 +426,26 @@ def _rules(
             if missing is not None:
                 context.not_read(UnreadKind.TERRAFORM, block, _without_place(missing), name="module")
                 continue
-            for key in module.instances(block).by_key():
+            for key in _instances(module, block):
                 part = f"module.{name}{_index(key)}"
                 call = ModuleCall(file=block.file, line=block.line, name=part)
                 inner = providers.of_call(block)
                 yield from _rules(module.child(block, key), None, f"{above}{part}.", (*calls, call), manifests, inner)
+
+
+def _instances(module: Module, block: Block) -> Mapping[Key, Mapping[str, Value]]:
+    """Return the local names of each instance; report a block of a root module that has none, maybe by a default."""
+    instances = module.instances(block).by_key()
+    if instances or not module.takes_defaults or not (block.type == "resource" or module.states_rules(block, SCHEMAS)):
+        return instances
+    address = ".".join(block.labels if block.type == "resource" else (block.type, *block.labels))
+    what = "for_each is empty" if "for_each" in block.body.attributes else "count is 0"
+    why = f"{address} makes no rule here: its {what}, maybe by a default: expected --var-file FILE, or --var"
+    kind = block.labels[0] if block.type == "resource" else block.type
+    unread = Unread(kind=UnreadKind.VARIABLES, file=block.file, line=block.line, reason=why, name=kind)
+    content = sha256(repr(structure(block)).encode()).hexdigest()
+    module.modules.context.dormant.append(Dormant(unread=unread, address=address, content=content))
+    return instances
 
 
 def _without_place(error: ConfigError) -> str:

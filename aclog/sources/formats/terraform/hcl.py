@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 import tree_sitter_hcl
-from attrs import define, evolve, frozen
+from attrs import define, evolve, fields, frozen, has
 from tree_sitter import Language, Node, Parser
 
 from aclog.metalog.errors import ConfigError
@@ -538,6 +538,17 @@ class Body:
     def of_type(self, kind: str) -> list[Block]:
         """Return the blocks of a type."""
         return [block for block in self.blocks if block.type == kind]
+
+
+def structure(part: object) -> object:
+    """Return a part of the syntax tree without its places: equal for equal code, wherever it is."""
+    kind = type(part)
+    if has(kind):
+        names = [each.name for each in fields(kind) if each.name not in ("file", "line")]
+        return kind.__name__, *(structure(getattr(part, name)) for name in names)
+    if isinstance(part, Mapping):
+        return tuple((key, structure(value)) for key, value in part.items())
+    return tuple(map(structure, part)) if isinstance(part, tuple | list) else part
 
 
 def literal_text(expression: Expression | None) -> str | None:

@@ -3,7 +3,7 @@
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from types import MappingProxyType
@@ -846,6 +846,22 @@ class Module:
         if isinstance(step, GetAttribute):
             return child.output(step.name, where), used + 1
         return child.outputs(where), used
+
+    @property
+    def takes_defaults(self) -> bool:
+        """Whether it is a root module of which a variable without a value was evaluated: it may have another one."""
+        variables = self.source.variables if self.arguments is None else ()
+        return any(name not in self.assignments and self.has_evaluated(name) for name in variables)
+
+    def states_rules(self, block: Block, kinds: Container[str]) -> bool:
+        """Return whether a module that it calls has a resource of some kinds, or calls others."""
+        path = (*self.path, block.labels[0])
+        try:
+            target = self.modules.target(self.root, path, block, self.source.directory)
+            source = self.modules.source(target)
+        except ConfigError:
+            return True
+        return bool(source.calls) or any(kind in kinds for kind, _ in source.resources)
 
     def missing(self, block: Block) -> MissingModuleError | None:
         """Return why a module that it calls cannot be read: it is not in the tree. None: it is."""
