@@ -221,7 +221,11 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
     if is_one:
         _refuse_unread(context)
     readable = _without_changed(claimed, context, paths)
-    nothing = None if readable else _nothing_claimed(context, form, paths)
+    if readable:
+        nothing = None
+    else:
+        is_left_out = bool(claimed and context.unread)
+        nothing = _nothing_left(context) if is_left_out else _nothing_claimed(context, form, paths)
     if nothing is not None and not context.may_be_empty:
         raise ConfigError(nothing)
     stated = StatedRules.of_rules(_rules(readable, context))
@@ -395,6 +399,11 @@ def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadCont
                 yield rule
             else:
                 yield evolve(rule, origin=evolve(rule.origin, form=form.value))
+
+
+def _nothing_left(context: ReadContext) -> str:
+    """Return why no file was read, where a kustomization or a chart changes the resources of each one."""
+    return f"{context.tree.name}: no file of rules is read: {context.unread[0].text()}; {unread_text(context.unread)}"
 
 
 def _nothing_claimed(context: ReadContext, form: AclsFormat, paths: Sequence[str]) -> str:

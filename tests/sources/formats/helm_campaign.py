@@ -1,4 +1,4 @@
-"""Random charts, read as files beside what `helm template` makes of them: equal or unread, never different.
+"""Random charts, read as files beside what `helm template` makes of these files: equal or unread, never different.
 
 With `--charts DIR`, the charts in the checkouts of a directory are compared as well, those that Helm renders offline.
 """

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sources.files_of_rules import read_rules, unread, write_files
+from tests.support.sources.files_of_rules import read_rules, refused, unread, write_files
 
 _CHART = "apiVersion: v2\nname: %s\nversion: 1.0.0\n"
 _DEPENDENCY = "dependencies:\n  - name: inner\n    version: 1.0.0\n    %s\n"
@@ -73,3 +73,9 @@ def test_what_helm_writes_as_it_is_is_read(tmp_path: Path, files: dict[str, str]
 def test_a_file_of_a_chart_that_is_given_alone_is_read(tmp_path: Path) -> None:
     write_files(tmp_path, {**_OUTER, "c/templates/_u.yaml": _USER})
     assert list(read_rules(tmp_path / "c/templates/_u.yaml").rules) == ["ALLOW READ TOPIC orders to User:app"]
+
+
+def test_a_directory_of_which_no_file_is_read_is_refused_with_the_reason(tmp_path: Path) -> None:
+    message = refused(write_files(tmp_path, {**_OUTER, "c/templates/_u.yaml": _USER}))
+    assert "no file of rules is read: " in message
+    assert "c/templates/_u.yaml:1: template:helm not read: a partial of Helm" in message
