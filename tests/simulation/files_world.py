@@ -378,13 +378,18 @@ class FilesWorld(World):
         """Kill the controller, flip a bit at rest, start it; once it has stopped by itself, restore the bit."""
         if fault.target != CONTROLLER or process is None or CONTROLLER in self._repairs or process.lost_power:
             return False
-        files = [each for each in host.disk.walk(_DATA) if each[1].data and not each[1].journal]
+        files = [each for each in host.disk.walk(_DATA) if each[1].data]
         random = self.scheduler.random
+        if (
+            getattr(process, "shown", 0) <= 0
+        ):  # else it has written over what an earlier flip left in a slot of the mark
+            files = [each for each in files if not each[0].endswith(MARK_FILE)]
         suffix = random.choice((".log", MARK_FILE, ""))
         chosen = [each for each in files if each[0].endswith(suffix)] or files
         process.kill()
         if chosen:
             path, file = random.choice(chosen)
+            file.sync()  # at rest: the kernel has written it back
             if file.data:
                 at, bit = random.randrange(len(file.data)), 1 << random.randrange(8)
                 if random.random() < 0.75:  # where small files have something other than zeros
@@ -394,8 +399,6 @@ class FilesWorld(World):
                 if at < len(file.durable):
                     file.durable[at] ^= bit
                 self.scheduler.note("flips", path, at, bit)
-                if not path.endswith(MARK_FILE):  # which has the mark twice
-                    self._excuse(CONTROLLER, "flip")
 
                 def restore() -> None:
                     if at < len(file.data) and file.data[at] == before ^ bit:
@@ -403,7 +406,11 @@ class FilesWorld(World):
                         if at < len(file.durable):
                             file.durable[at] = before
 
-                self._repairs[CONTROLLER] = restore
+                if path.endswith(MARK_FILE):
+                    self.scheduler.cover("bit flip in a slot of the mark")
+                else:
+                    self._excuse(CONTROLLER, "flip")
+                    self._repairs[CONTROLLER] = restore
                 self.scheduler.after(1.0, self._start, CONTROLLER)
                 return True
         self._ended(process)

@@ -27,6 +27,7 @@ EXPECTED = frozenset(kind for kind, _ in files_world.KINDS) | {
     "torn write",
     "lost names",
     "truncated file",
+    "bit flip in a slot of the mark",
     "fsync EIO",
     "stopped by itself: fsync",
     "stopped by itself: full",
