@@ -263,8 +263,7 @@ def a_torn_tail_stays(patch: Patch) -> None:
 @mutation
 def names_are_not_synced(patch: Patch) -> None:
     """A new or renamed file may lose its name."""
-    for module in (files, file_log):
-        patch(module, "fsync_directory", lambda _directory: None)
+    patch(files, "fsync_directory", lambda _directory: None)
 
 
 @mutation
@@ -278,8 +277,7 @@ def replaced_before_its_fsync(patch: Patch) -> None:
         partial.replace(path)
         files.fsync_directory(path.parent)
 
-    for module in (files, committed_mark):
-        patch(module, "replace_durably", replace)
+    patch(files, "replace_durably", replace)
 
 
 @mutation
@@ -294,7 +292,7 @@ def a_checkpoint_before_its_fsync(patch: Patch) -> None:
         partial.replace(path)
         files.fsync_directory(path.parent)
 
-    patch(checkpoints, "written_whole", written)
+    patch(files, "written_whole", written)
 
 
 @mutation

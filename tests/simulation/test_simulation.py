@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests.simulation.mutations import MUTATIONS, planted
+
 QUICKLY_FOUND = (
     "acknowledged before the commit",
     "published when staged",
@@ -45,6 +47,12 @@ def test_a_seed_is_the_same_in_every_process():
     first, second = ([line for line in run.stdout.splitlines() if "per CPU hour" not in line] for run in runs)
     assert len(first) > 100
     assert first == second
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_what_a_mutation_breaks_is_still_there(name):
+    with planted(name):
+        pass
 
 
 @pytest.mark.process
