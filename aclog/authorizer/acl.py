@@ -3,7 +3,6 @@
 Also their forms as records, JSON objects and command lines.
 """
 
-# mypy: implicit-reexport
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -22,7 +21,6 @@ from aclog.authorizer.codes import (
     CLUSTER_NAME,
     SUPPORTED_OPERATIONS,
     WILDCARD,
-    WILDCARD_PRINCIPAL,  # noqa: F401  # for importers of this module that have not moved to codes yet
     AclOperation,
     AclPermissionType,
     PatternType,

@@ -3,7 +3,6 @@
 Kafka's line for a decision, its level, the hooks that receive decisions, and a parser of such lines.
 """
 
-# mypy: implicit-reexport
 import re
 from collections.abc import Callable, Sequence
 from enum import IntEnum, StrEnum
@@ -13,11 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkabl
 from attrs import frozen
 
 from aclog.authorizer.acl import StandardAclWithId, code_name
-from aclog.authorizer.acls_image import (
-    AclsImage,
-    Basis,  # noqa: F401  # for importers of this module that have not moved to acls_image yet
-    Decision,
-)
+from aclog.authorizer.acls_image import AclsImage, Decision
 from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 

@@ -22,18 +22,11 @@ from aclog.analysis.review.review import text_lines
 from aclog.analysis.rule_tests.case import Case, Outcome, touches, with_ids
 from aclog.analysis.rule_tests.results import PremisedRun
 from aclog.authorizer.acl import (
-    CLUSTER_NAME,
     NO_ORIGINS,
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
     AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
     FileOrigin,
     Origins,
-    PatternType,
     ResourcePattern,
-    ResourceType,
     StandardAcl,
     TwoOrigins,
     acl_text,
@@ -43,6 +36,15 @@ from aclog.authorizer.acl import (
     rule_of_object,
 )
 from aclog.authorizer.acls_image import Action, ChangedOrigins, RuleChange, changed_acls, content_of, contents_of
+from aclog.authorizer.codes import (
+    CLUSTER_NAME,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
 from aclog.authorizer.control import refusal
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, Settings, rule_pattern
 from aclog.authorizer.standard import ALL_KNOWN, Premises

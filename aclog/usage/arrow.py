@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
+from aclog.authorizer.acl import code_name
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index.layout import INT32_BYTES
 from aclog.metalog.columns import AclColumns, Int64s
 from aclog.metalog.primitives import Buffer

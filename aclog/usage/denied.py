@@ -9,7 +9,8 @@ import pyarrow as pa
 from attrs import frozen
 
 from aclog.analysis.intents import Intent
-from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.control import refusal as refusal_of
 from aclog.authorizer.index.layout import rule_mask
 from aclog.authorizer.settings import Settings

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve, frozen
 
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourceType
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, ResourceType
 from aclog.authorizer.index.layout import Int32s
 from aclog.authorizer.settings import Settings, controllers_decide
 from aclog.metalog.columns import Bools, Int64s

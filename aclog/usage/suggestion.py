@@ -15,7 +15,9 @@ from aclog.analysis.comparison import differences
 from aclog.analysis.intents import Intent, needs_of
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Direction
-from aclog.authorizer.acl import (
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId, acl_text, code_name, is_cidr, parse_cidr
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import (
     CLUSTER_NAME,
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -23,14 +25,7 @@ from aclog.authorizer.acl import (
     AclPermissionType,
     PatternType,
     ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    acl_text,
-    code_name,
-    is_cidr,
-    parse_cidr,
 )
-from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.layout import Int32s, rule_mask
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Bools

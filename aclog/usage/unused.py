@@ -13,18 +13,9 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from aclog.authorizer.acl import (
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    code_name,
-    rule_of,
-)
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId, code_name, rule_of
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.layout import ALLOWED, DENIED, known_type, resource_name, rule_mask, split_pair
 from aclog.metalog.columns import Bools, Bytes, Int64s

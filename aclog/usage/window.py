@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL
 from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import ConfigError, plural
 

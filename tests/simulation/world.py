@@ -6,15 +6,8 @@ from contextlib import suppress
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, AuthorizerNotReadyError, RequestContext
 from aclog.client.connection import Connection, connect
 from aclog.client.requests import create_acls, delete_acls, describe_acls

@@ -17,16 +17,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import (
-    CLUSTER_NAME,
-    WILDCARD_PRINCIPAL,
-    AclBindingFilter,
-    AclOperation,
-    ResourcePattern,
-    ResourceType,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD_PRINCIPAL, AclOperation, ResourceType
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import Premises, StandardAuthorizer

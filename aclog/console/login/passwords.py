@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL
 from aclog.console.http import check_private
 from aclog.console.login.sessions import Entry, Session, Visit, local_path, same_proof
 from aclog.console.shared import Budget, RateBudget

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, code_name
+from aclog.authorizer.acl import ResourcePattern, code_name
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.console.pages.page import OPERATIONS, TYPES, Parameters, name_parameters, resource_url, url
 from aclog.console.pages.states import Console, Entry, State, pattern_text
 from aclog.console.pages.views import AT_A_MOMENT, MENU, OWN_VIEWS

@@ -12,16 +12,9 @@ from aclog.analysis.lint_report import LocatedFinding
 from aclog.analysis.regions import Direction
 from aclog.analysis.review.comment import Judgement, Risk, by_risk
 from aclog.analysis.rows.report import TITLES, ReportRow, row_cells
-from aclog.authorizer.acl import (
-    AclOperation,
-    ResourcePattern,
-    ResourceType,
-    acl_text,
-    code_name,
-    object_of_rule,
-    reasons_unmatched,
-)
+from aclog.authorizer.acl import ResourcePattern, acl_text, code_name, object_of_rule, reasons_unmatched
 from aclog.authorizer.acls_image import Action, RuleChange
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.console.draft import (

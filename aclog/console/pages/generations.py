@@ -6,7 +6,7 @@ from typing import TypeAlias
 from attrs import evolve
 
 from aclog.analysis.policy import generation_object, merged
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.settings import Generation, GenerationPair, controllers_decide
 from aclog.console.pages.page import Cell, Column, Form, Mark, Notice, Page, Parameters, Part, Row, Table
 from aclog.console.pages.states import Console, StatesByKafka

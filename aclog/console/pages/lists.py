@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from attrs import evolve
 
-from aclog.authorizer.acl import PatternType, ResourceType, code_name
+from aclog.authorizer.acl import code_name
+from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.authorizer.settings import name_text, parse_name
 from aclog.console.pages.page import (
     PAGE_ROWS,

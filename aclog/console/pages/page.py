@@ -11,14 +11,8 @@ from attrs import evolve, field, frozen
 from aclog.analysis.regions import Principals
 from aclog.analysis.who_can import all_of
 from aclog.authorizer.acl import (
-    CLUSTER_NAME,
-    WILDCARD,
-    AclOperation,
-    AclPermissionType,
     Origins,
-    PatternType,
     ResourcePattern,
-    ResourceType,
     StandardAcl,
     StandardAclWithId,
     acl_text,
@@ -28,6 +22,7 @@ from aclog.authorizer.acl import (
     places_text,
     shell_word,
 )
+from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import asked_pattern
 from aclog.console.findings import Uses
 from aclog.metalog.errors import ConfigError, printable

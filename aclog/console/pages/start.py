@@ -7,15 +7,8 @@ from heapq import nsmallest
 from attrs import evolve
 
 from aclog.analysis.lint.finding import Severity
-from aclog.authorizer.acl import (
-    WILDCARD_PRINCIPAL,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    ResourceType,
-    acl_text,
-    code_name,
-)
+from aclog.authorizer.acl import AclBindingFilter, acl_text, code_name
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, ResourceType
 from aclog.console.findings import Item, Kind
 from aclog.console.pages.findings import SEVERITIES, SEVERITY_MARKS
 from aclog.console.pages.lists import branch_tables

@@ -22,8 +22,9 @@ from aclog.analysis.comparison import Compared as ByKafka
 from aclog.analysis.comparison import Comparison, differences, rows_of_each
 from aclog.analysis.policy import Policy
 from aclog.analysis.rows.report import ReportRow
-from aclog.authorizer.acl import NO_ORIGINS, WILDCARD, ChangePlace, Origins, PatternType, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import NO_ORIGINS, ChangePlace, Origins, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage, RuleChange, net_changes
+from aclog.authorizer.codes import WILDCARD, PatternType
 from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.settings import Generation, GenerationPair, Settings, name_text
 from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer

@@ -28,20 +28,16 @@ from aclog.analysis.who_can import (
     with_extents,
 )
 from aclog.authorizer.acl import (
-    SUPPORTED_OPERATIONS,
-    WILDCARD_PRINCIPAL,
     AclBindingFilter,
-    AclOperation,
     Origins,
-    PatternType,
     ResourcePattern,
-    ResourceType,
     StandardAcl,
     StandardAclWithId,
     acl_text,
     code_name,
     places_text,
 )
+from aclog.authorizer.codes import SUPPORTED_OPERATIONS, WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import parse_name, pattern_text
 from aclog.authorizer.standard import Premises
 from aclog.console.pages.lists import branch_tables

@@ -15,19 +15,16 @@ from aclog.analysis.review.review import Review
 from aclog.analysis.rows.report import TITLES, ReportRow, row_cells
 from aclog.analysis.timeline import AnyAllowed, Event, Interval, explained, intervals
 from aclog.analysis.who_can import rules_on
-from aclog.authorizer.acl import (
+from aclog.authorizer.acl import ResourcePattern, acl_text, code_name, places_text
+from aclog.authorizer.acls_image import AclsImage, RuleChange
+from aclog.authorizer.codes import (
     SUPPORTED_OPERATIONS,
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclOperation,
     PatternType,
-    ResourcePattern,
     ResourceType,
-    acl_text,
-    code_name,
-    places_text,
 )
-from aclog.authorizer.acls_image import AclsImage, RuleChange
 from aclog.authorizer.explain import ExplainOptions, Explanation, Role, explain, explanation_lines
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import GenerationPair, controllers_decide, is_set, pattern_text

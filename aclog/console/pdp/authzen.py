@@ -9,8 +9,8 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType, ResourceType
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, PatternType, ResourceType
 from aclog.authorizer.settings import name_text
 from aclog.console.pdp.deciding import (
     ActionName,

@@ -13,19 +13,9 @@ from starlette.requests import HTTPConnection
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.timeline import decide_set
-from aclog.authorizer.acl import (
-    WILDCARD,
-    WILDCARD_PRINCIPAL,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    StandardAcl,
-    host_address,
-)
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.audit import Decision
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, host_address
+from aclog.authorizer.acls_image import AclsImage, Decision
+from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Generation, Settings, check_topic_name, controllers_decide, is_set, parse_name
 from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.yaml_nodes import parse_documents

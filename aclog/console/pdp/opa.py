@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from attrs import field, frozen
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.console.pdp.deciding import (
     ALLOWED_ONLY_ON,
     Answer,

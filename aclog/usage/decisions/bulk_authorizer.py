@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from attrs import Factory, define, evolve, field, frozen
 
-from aclog.authorizer.acl import WILDCARD
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import WILDCARD
 from aclog.authorizer.index.layout import Int32s, utf16
 from aclog.authorizer.index.scan_order import NAMED, ODD, STAR
 from aclog.authorizer.interface import InvalidRequestError

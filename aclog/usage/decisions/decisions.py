@@ -15,8 +15,10 @@ import pyarrow.compute as pc
 from attrs import Factory, define, field, frozen
 from numpy.typing import NDArray
 
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourceType, host_address, logged_address
-from aclog.authorizer.audit import Basis, operation_name, resource_type_name
+from aclog.authorizer.acl import host_address, logged_address
+from aclog.authorizer.acls_image import Basis
+from aclog.authorizer.audit import operation_name, resource_type_name
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, ResourceType
 from aclog.authorizer.index.layout import Int32s
 from aclog.authorizer.index.scan_order import EMPTY, NAMED, ODD, STAR
 from aclog.authorizer.settings import Generation

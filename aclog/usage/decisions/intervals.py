@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, is_cidr
+from aclog.authorizer.acl import is_cidr
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.layout import ALLOWED, DENIED, OPERATIONS, TYPES, Int32s, compact, expanded, rule_mask
 from aclog.authorizer.index.scan_order import levels_of, ranks_of

@@ -11,16 +11,8 @@ from typing import TypeAlias, TypeVar
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    FileOrigin,
-    ModuleCall,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StatedCluster,
-)
+from aclog.authorizer.acl import FileOrigin, ModuleCall, StandardAcl, StatedCluster
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.control import malformed
 from aclog.authorizer.symbols import is_symbol, principal_symbol
 from aclog.metalog.errors import ConfigError
