@@ -15,12 +15,13 @@ PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 
 
 def test_the_example_loads(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```properties\n(.*?)```", PAGE, re.DOTALL)
+    example, client = re.findall(r"```properties\n(.*?)```", PAGE, re.DOTALL)
     path = tmp_path / "server.properties"
     path.write_text(example)
     config = load_config(path, strict=True)
     assert config.notes == ()
     assert config.listeners[0].plain_users == {"admin": "admin-secret", "alice": "alice-secret"}
+    assert 'username="admin" password="admin-secret"' in client
     named = set(javaproperties.loads(example))
     assert all(f"`{key}`" in PAGE or key.startswith("listener.name.") for key in named)
 

@@ -1,5 +1,6 @@
 """Tables of Delta, Iceberg and Hudi: the rows of a version are read, and never loose files of one."""
 
+import os
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -83,10 +84,15 @@ def test_each_version_of_a_delta_table(delta):
 
 
 def test_a_delta_table_as_of_a_time(delta):
-    commits = {commit["version"]: commit["timestamp"] for commit in DeltaTable(delta.path).history()}
-    at = datetime.fromtimestamp(commits[2] / 1000, UTC)
-    newest = max(version for version, time in commits.items() if time <= commits[2])
-    assert names_of(counted(delta.path, moment=TableMoment(timestamp=at))) == delta.names[newest]
+    """The time of a version is that of its file in the log."""
+    commits = sorted((delta.path / "_delta_log").glob("*.json"))
+    newest = max(commit["timestamp"] for commit in DeltaTable(delta.path).history()) // 1000 + 1
+    for version, file in enumerate(commits):
+        os.utime(file, (newest + version, newest + version))
+    for version, names in enumerate(delta.names):
+        for fraction in (0.0, 0.5):
+            at = datetime.fromtimestamp(newest + version + fraction, UTC)
+            assert names_of(counted(delta.path, moment=TableMoment(timestamp=at))) == names, version
     with pytest.raises(ConfigError, match="--timestamp-as-of: the Delta table has no version before 20"):
         counted(delta.path, moment=TableMoment(timestamp=FIRST - timedelta(days=9999)))
 
