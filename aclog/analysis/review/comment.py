@@ -411,6 +411,11 @@ _LINES, _FOLDED, _GROUPED, _EXAMPLES = 5, 40, 60, 3
 """Shown: items of a list, lines of a folded section, rows of a group, and examples."""
 _LONG = 2 * LONGEST_NAME
 _COMMAND = "aclog review"
+_LEGEND = {
+    regions.EXCEPT: "except: unchanged",
+    "up to ": "up to: an upper bound",
+}
+"""What words of the table mean: `except billing` may be one that had the access already, or that is denied."""
 
 
 def comment_of_clusters(reviews: Mapping[str, Review]) -> Iterator[str]:
@@ -469,11 +474,12 @@ class _Comment:
         verdict = "FAILS" if review.fails else "no blocking check failed"
         yield from ("", f"**{verdict}: {markdown_text(counts)}**") if counts else ()
         yield from _list(self._points(rows))
-        if ranked:
+        table = [_table_row(rows.cells(*each)) for each in ranked[:ROW_LIMIT]]
+        if table:
             yield ""
             yield _table_row(TITLES)
             yield _table_row("---" for _ in TITLES)
-            yield from (_table_row(rows.cells(*each)) for each in ranked[:ROW_LIMIT])
+            yield from table
         yield from _list(self._findings(rows))
         yield from _folded(f"{len(ranked) - ROW_LIMIT:,} more changes of access", _grouped(ranked[ROW_LIMIT:]))
         yield from _folded("Examples of requests that are decided differently", _examples(ranked[:_EXAMPLES]))
@@ -486,7 +492,7 @@ class _Comment:
             "Proofs that hold", (f"PROVED: {code(each.text, _LONG)}" for each in review.proofs if each.holds)
         )
         yield ""
-        yield f"<sub>{'; '.join(self._foot(ranked=bool(ranked)))}</sub>"
+        yield f"<sub>{'; '.join(self._foot(table))}</sub>"
 
     def _head(self, ranked: Sequence[tuple[ReportRow, Judgement]]) -> str:
         review = self.review
@@ -535,9 +541,10 @@ class _Comment:
         for each in self.review.flipped:
             yield f"{'breaks' if each.direction is regions.Direction.LOST else 'newly allowed'}: {code(each.text())}"
 
-    def _foot(self, *, ranked: bool) -> Iterator[str]:
-        if ranked:
+    def _foot(self, table: Sequence[str]) -> Iterator[str]:
+        if table:
             yield f"risk: {', '.join(f'{each.mark} {each.name.lower()}' for each in reversed(Risk))}"
+            yield from (text for word, text in _LEGEND.items() if any(word in row for row in table))
         yield from (markdown_text(printable(each)) for each in self.review.foot)
         old, fixed = len(self.review.lint.old), len(self.review.lint.resolved)
         if old:

@@ -367,3 +367,19 @@ def test_a_name_from_right_to_left_is_an_element_of_its_own() -> None:
 def test_rows_of_no_legal_name_are_no_risk() -> None:
     (report,) = _review([], [_rule("User:*", "no such")]).rows
     assert judge(report).risk is Risk.LOW
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ([], [_rule("User:a", "t")], ""),
+        ([_rule("User:a", "t")], [_prefix("User:a", "")], "; except: unchanged"),
+        ([_rule("User:a", "t")], [_rule("User:a", "t"), _rule("User:*", "t")], "; except: unchanged"),
+        ([_rule("User:a", "t", AclOperation.WRITE)], [_rule("User:*", "t")], "; up to: an upper bound"),
+    ],
+)
+def test_the_foot_has_the_words_of_the_table(
+    old: Sequence[StandardAcl], new: Sequence[StandardAcl], words: str
+) -> None:
+    foot = _comment(old, new)[-2]
+    assert foot.partition(f"{_WHITE} low")[2].removesuffix("</sub>") == words
