@@ -237,6 +237,8 @@ def list_(
         is_whole=not choice.is_restricted,
     )
     print_acls(listed, filters, how)
+    if choice.is_live:
+        choice.note_without_authorizer()
 
 
 @app.command()
