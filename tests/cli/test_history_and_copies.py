@@ -51,6 +51,20 @@ def test_a_history_since_before_the_log_is_all_of_it_with_a_note():
     assert "9000d ago is " in spoken.err
 
 
+def test_a_history_without_a_change_since_a_moment_has_a_note_on_the_last_one():
+    asked = "acls", "history", "--log", WEEK / "log", "--since", "2026-11-25T14:00:00Z"
+    empty = aclog(*asked).ok()
+    assert empty.out == ""
+    last = "no change after 2026-11-25T14:00:00Z; the last one is at 2026-11-20T07:15:00.000Z (offset 39)"
+    assert f"note: {last}" in empty.err
+    of_one = aclog(*asked, "--principal", "User:contractor").ok()
+    assert "the last one is at 2026-11-19T15:00:00.000Z (offset 36)" in of_one.err
+    assert "and no earlier one is in the log" in aclog(*asked, "--principal", "User:nil").ok().err
+    assert "no change" not in aclog(*asked[:-1], NIGHT).ok().err
+    rows = aclog(*asked, "--format", "json").ok()
+    assert (json.loads(rows.out), rows.err) == ([], "")
+
+
 def test_a_history_since_the_future_is_refused_and_so_is_one_of_a_state():
     late = aclog("acls", "history", "--log", WEEK / "log", "--since", "2099-01-01")
     assert (late.code, late.out) == (2, "")
