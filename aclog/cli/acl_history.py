@@ -10,7 +10,7 @@ from attrs import define, frozen
 from aclog.authorizer.codes import WILDCARD, PatternType
 from aclog.authorizer.settings import name_text
 from aclog.cli.flags.common import Output
-from aclog.cli.flags.question import parse_principal
+from aclog.cli.flags.question import parse_principal, question_principal
 from aclog.cli.images import RULE_COLUMNS
 from aclog.metalog.committed_log import LogReader
 from aclog.planning.plan import ApplyNote
@@ -77,11 +77,11 @@ def print_history(choice: ChosenSource, span: Span, output: Output) -> None:
     """Print the changes up to the state that is chosen (`--as-of`), in the order of the log.
 
     Raises:
-        ConfigError: the source has no history, or a principal has no colon.
+        ConfigError: the source has no history, or a principal is empty.
         MetadataError: the log is damaged, or does not reach back to the moment of `since`.
 
     """
-    subjects = frozenset(map(parse_principal, span.principals))
+    subjects = frozenset(parse_principal(question_principal(each)) for each in span.principals)
     history = history_of(choice.source)
     # Read first: it shows the progress of a long replay, and warns of all that is wrong with the source.
     end, begin = choice.image().end_offset, history.begin.end_offset

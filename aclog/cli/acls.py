@@ -37,7 +37,7 @@ from aclog.cli.flags.common import (
     format_option,
     group_from,
 )
-from aclog.cli.flags.question import ResourceFlags, parse_principal
+from aclog.cli.flags.question import ResourceFlags, parse_principal, question_principal
 from aclog.cli.flags.target import ZOOKEEPER_HELP, TargetFlags
 from aclog.cli.images import ORIGIN_COLUMNS, PLACE, RULE_COLUMNS, RangeWatch
 from aclog.cli.options import Group, Option
@@ -419,8 +419,9 @@ class AclFilters:
 
     @classmethod
     def of(cls, resources: ResourceFlags, principals: Iterable[str]) -> Self:
-        """Return those that the flags select. Raises ConfigError: a principal without a colon."""
-        return cls(patterns=resources.patterns(), principals=list(dict.fromkeys(map(parse_principal, principals))))
+        """Return those that the flags select. Raises ConfigError: an empty principal."""
+        named = (parse_principal(question_principal(each)) for each in principals)
+        return cls(patterns=resources.patterns(), principals=list(dict.fromkeys(named)))
 
     @property
     def resources(self) -> list[AclBindingFilter]:

@@ -89,6 +89,45 @@ def test_a_log_that_begins_with_a_checkpoint_says_since_when_it_knows(tmp_path):
     assert "--since 20: the log begins with the state at offset 37: all of its changes are listed" in early.err
 
 
+QUESTION = ("--operation", "READ", "--topic", "orders")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("acls", "list"),
+        ("acls", "history"),
+        ("what-can",),
+        ("when", *QUESTION),
+        ("authorize", *QUESTION),
+        ("explain", *QUESTION),
+        ("explain", "--intent", "consume", "--topic", "orders", "--group", "g"),
+    ],
+)
+def test_a_question_takes_a_principal_without_a_type_for_a_user(words):
+    short = aclog(*words, "--log", WEEK / "log", "--principal", "reports")
+    full = aclog(*words, "--log", WEEK / "log", "--principal", "User:reports")
+    assert full.code in {0, 1}
+    assert full.out
+    assert (short.code, short.out) == (full.code, full.out)
+    assert short.err.count("note: --principal reports: taken as User:reports\n") == 1
+    assert "taken as" not in full.err
+
+
+@pytest.mark.parametrize("command", ["list", "history"])
+@pytest.mark.parametrize("name", ["", "--topic"])
+def test_an_empty_principal_is_refused_and_so_is_a_flag(command, name):
+    refused = aclog("acls", command, "--log", WEEK / "log", "--principal", name)
+    assert (refused.code, "principalType:principalName" in refused.complaint) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["add", "remove"])
+def test_a_change_takes_no_principal_without_a_type(command, log):
+    rule = ("--allow-principal", "reports", "--operation", "READ", "--topic", "t")
+    refused = aclog("acls", command, "--log", log, *rule, "--force")
+    assert (refused.code, "principalType:principalName but got reports" in refused.complaint) == (2, True)
+
+
 def test_a_copy_has_the_rules_of_the_other_principal_those_that_deny_included(log):
     asked = "acls", "copy", "--log", log, "--from-principal", "User:fraud", "--to-principal", "User:fraud-eu"
     assert aclog(*asked).ok().out.count("Adding ACLs") == 3
