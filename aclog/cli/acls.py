@@ -38,7 +38,7 @@ from aclog.cli.flags.common import (
     group_from,
 )
 from aclog.cli.flags.question import ResourceFlags, parse_principal, question_principal
-from aclog.cli.flags.target import ZOOKEEPER_HELP, TargetFlags
+from aclog.cli.flags.target import ZOOKEEPER_HELP, TargetFlags, TargetWord
 from aclog.cli.images import ORIGIN_COLUMNS, PLACE, RULE_COLUMNS, RangeWatch
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError
@@ -291,6 +291,7 @@ def add(
     force: Annotated[
         bool, Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
     ] = False,
+    source_word: TargetWord = None,
 ) -> None:
     """Add ACLs to a log, a running cluster or a ZooKeeper; existing ones are left unchanged.
 
@@ -301,10 +302,11 @@ def add(
 
       aclog acls add --log DIR --allow-principal User:a --operation READ --topic t
       aclog acls add --log DIR --allow-principal User:a --consumer --topic t --group g
-      aclog acls add --bootstrap-server HOST:9092 --allow-principal User:a --producer --topic t
+      aclog acls add HOST:9092 --allow-principal User:a --producer --topic t
     """
     from aclog.cli.acl_changes import add_acls, choose_target
 
+    del source_word  # the value of a flag of the target since before this call
     resources.warn_of_topics()
     add_acls(choose_target(target), resources, aliases.added_to(rules), force=force)
 
@@ -320,6 +322,7 @@ def remove(
         bool,
         Option("--force", metavar="", help="Write without confirmation, and even if the log belongs to a Kafka node."),
     ] = False,
+    source_word: TargetWord = None,
 ) -> None:
     """Remove the ACLs of the given principals, or all ACLs of the resources if no principal is given.
 
@@ -333,6 +336,7 @@ def remove(
     """
     from aclog.cli.acl_changes import choose_target, remove_acls
 
+    del source_word  # the value of a flag of the target since before this call
     resources.warn_of_topics()
     remove_acls(choose_target(target), resources, aliases.added_to(rules), force=force)
 
@@ -359,6 +363,7 @@ def copy(
     force: Annotated[
         bool, Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
     ] = False,
+    source_word: TargetWord = None,
 ) -> None:
     """Copy the ACLs of a principal to another one, DENY rules included; existing ones are left unchanged.
 
@@ -372,6 +377,7 @@ def copy(
     """
     from aclog.cli.acl_changes import choose_target, copy_acls
 
+    del source_word  # the value of a flag of the target since before this call
     copy_acls(choose_target(target), from_principal, to_principal, force=force)
 
 
