@@ -1,7 +1,7 @@
 """The flags of a question and of a second state: requests, resources, intents and settings."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
 
 from attrs import evolve, field, frozen
 
@@ -970,6 +970,15 @@ class SecondStateFlags:
         if self.to_acls_format is not None and self.to_acls is self.to_ref is None:
             raise ConfigError("--to-acls-format: expected --to-acls PATH or --to-ref GITREF:PATH")
         check_one_stdin({**first.files(), **self.files()})
+
+    def or_now(self, first: SourceFlags) -> Self:
+        """Return these flags; if none names a second state and the first is a log as of a moment, the log's newest."""
+        from aclog.snapshots.moments import LATEST
+
+        has_past = first.log is not None or first.bootstrap_controller is not None
+        if self.is_given() or not has_past or first.as_of in (None, LATEST):
+            return self
+        return evolve(self, to_as_of=LATEST)
 
     def files(self) -> dict[str, str | None]:
         """Return the flags that name a file of ACLs or of changes, which may be stdin, and what is given for them."""
