@@ -303,7 +303,10 @@ def _way_to_an_authorizer(error: Exception) -> str:
     from aclog.authorizer.standard import SET_AUTHORIZER
     from aclog.protocol.error_codes import SECURITY_DISABLED
 
-    return f"; {SET_AUTHORIZER}" if error.code == SECURITY_DISABLED else ""
+    if error.code != SECURITY_DISABLED:
+        return ""
+    # A server's own message is printed as it is, with its full stop.
+    return f" {SET_AUTHORIZER[0].upper()}{SET_AUTHORIZER[1:]}" if str(error).endswith(".") else f"; {SET_AUTHORIZER}"
 
 
 def _usage(error: click.ClickException) -> str:

@@ -51,10 +51,12 @@ def test_a_node_that_forgot_its_authorizer(tmp_path):
     assert f"no authorizer at {place}: every client may perform every operation there." in status.out
     assert json.loads(listed.out) == []
     assert f"note: localhost:{ports.controller}: no node that responded has an authorizer" in listed.err
-    step = "; set authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer on the node"
+    step = "et authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer on the node"
     assert listed.err.rstrip().endswith(step)
     assert [each.code for each in refused] == [2, 2, 2]
-    assert all("No Authorizer is configured." in each.complaint for each in refused)
+    assert "No Authorizer is configured. Set authorizer.class.name=" in refused[0].complaint
+    assert "No Authorizer is configured. (" in refused[2].complaint
+    assert "has no ACLs); set authorizer.class.name=" in refused[2].complaint
     assert all(each.complaint.endswith(step) for each in refused)
 
 
