@@ -692,6 +692,8 @@ def build_authorizer(
 AUTHORIZER_CLASS_NAME_CONFIG = "authorizer.class.name"
 
 KAFKAS_STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+SET_AUTHORIZER = f"set authorizer.class.name={KAFKAS_STANDARD_AUTHORIZER} on the node"
+"""The way out of an error or a note about a node without an authorizer."""
 
 KAFKAS_ACL_AUTHORIZERS = ("kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer")
 """The authorizer with ACLs in ZooKeeper: of Kafka 2.4 to 3.9, and of earlier versions."""

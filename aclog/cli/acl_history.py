@@ -1,16 +1,16 @@
 """The changes of ACLs in a log, as `acls history` lists them: apart, as no other command reads a log's history."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
-from attrs import frozen
+from attrs import define, frozen
 
 from aclog.authorizer.codes import WILDCARD, PatternType
 from aclog.authorizer.settings import name_text
 from aclog.cli.flags.common import Output
-from aclog.cli.flags.question import parse_principal
+from aclog.cli.flags.question import parse_principal, question_principal
 from aclog.cli.images import RULE_COLUMNS
 from aclog.metalog.committed_log import LogReader
 from aclog.planning.plan import ApplyNote
@@ -77,30 +77,62 @@ def print_history(choice: ChosenSource, span: Span, output: Output) -> None:
     """Print the changes up to the state that is chosen (`--as-of`), in the order of the log.
 
     Raises:
-        ConfigError: the source has no history, or a principal has no colon.
+        ConfigError: the source has no history, or a principal is empty.
         MetadataError: the log is damaged, or does not reach back to the moment of `since`.
 
     """
-    subjects = frozenset(map(parse_principal, span.principals))
+    subjects = frozenset(parse_principal(question_principal(each)) for each in span.principals)
     history = history_of(choice.source)
     # Read first: it shows the progress of a long replay, and warns of all that is wrong with the source.
     end, begin = choice.image().end_offset, history.begin.end_offset
     first = begin if span.since is None else _end_offset(log_of(choice.source), span.since, begin)
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
     applied = applied_of(choice.source)
-    # The state at the beginning of the log is not a change.
-    entries = (
-        (change, note) for change, note in with_applies(changes, applied or (), begin) if change.end_offset > first
-    )
-    rows = (_row(*each) for each in entries if not subjects or each[0].rule.acl.principal in subjects)
+    entries = _Entries(first=first, begin=begin, subjects=subjects)
+    rows = (_row(*each) for each in entries.listed(with_applies(changes, applied or (), begin)))
     if output.form is OutputFormat.TABLE and not output.columns and terminal_width() is not None:
         columns = _NARROW_COLUMNS if applied is None else (*_NARROW_COLUMNS, *_APPLY_COLUMNS)
         print_rows(columns, ({**row, _RESOURCE: _resource_text(row)} for row in rows), output.form)
     else:
         print_rows(COLUMNS, rows, output.form, keys=output.columns)
+    if span.since is not None and entries.is_empty and output.form is OutputFormat.TABLE:
+        note(_nothing_since(span.since, entries.earlier))
     if span.since is None and begin:
         note(f"{choice.source.name}: the log begins with the state at offset {begin}: earlier changes are not in it")
     choice.warn_of_age()
+
+
+@define(kw_only=True)
+class _Entries:
+    """The changes that are listed, and the last one before them."""
+
+    first: int
+    """The end offset of the state after which changes are listed."""
+    begin: int
+    """That of the first state of the log, which is not a change."""
+    subjects: frozenset[str]
+    """The principals of the listed ACLs; all if it is empty."""
+    is_empty: bool = True
+    earlier: Change | None = None
+    """The last change of these principals before the listed ones; complete once these are read."""
+
+    def listed(self, entries: Iterable[tuple[Change, ApplyNote | None]]) -> Iterator[tuple[Change, ApplyNote | None]]:
+        """Yield the changes after the first state, of these principals."""
+        for change, applied in entries:
+            if self.subjects and change.rule.acl.principal not in self.subjects:
+                continue
+            if change.end_offset > self.first:
+                self.is_empty = False
+                yield change, applied
+            elif change.end_offset > self.begin:
+                self.earlier = change
+
+
+def _nothing_since(since: Moment, earlier: Change | None) -> str:
+    if earlier is None:
+        return f"no change after {moment_text(since)}, and no earlier one is in the log"
+    time = "" if earlier.timestamp < 0 else f"{time_text(earlier.timestamp)} "
+    return f"no change after {moment_text(since)}; the last one is at {time}(offset {earlier.offset})"
 
 
 def _end_offset(log: LogReader, since: Moment, begin: int) -> int:

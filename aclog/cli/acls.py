@@ -37,8 +37,8 @@ from aclog.cli.flags.common import (
     format_option,
     group_from,
 )
-from aclog.cli.flags.question import ResourceFlags, parse_principal
-from aclog.cli.flags.target import ZOOKEEPER_HELP, TargetFlags
+from aclog.cli.flags.question import ResourceFlags, parse_principal, question_principal
+from aclog.cli.flags.target import ZOOKEEPER_HELP, TargetFlags, TargetWord
 from aclog.cli.images import ORIGIN_COLUMNS, PLACE, RULE_COLUMNS, RangeWatch
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError
@@ -237,6 +237,8 @@ def list_(
         is_whole=not choice.is_restricted,
     )
     print_acls(listed, filters, how)
+    if choice.is_live:
+        choice.note_without_authorizer()
 
 
 @app.command()
@@ -289,6 +291,7 @@ def add(
     force: Annotated[
         bool, Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
     ] = False,
+    source_word: TargetWord = None,
 ) -> None:
     """Add ACLs to a log, a running cluster or a ZooKeeper; existing ones are left unchanged.
 
@@ -299,10 +302,11 @@ def add(
 
       aclog acls add --log DIR --allow-principal User:a --operation READ --topic t
       aclog acls add --log DIR --allow-principal User:a --consumer --topic t --group g
-      aclog acls add --bootstrap-server HOST:9092 --allow-principal User:a --producer --topic t
+      aclog acls add HOST:9092 --allow-principal User:a --producer --topic t
     """
     from aclog.cli.acl_changes import add_acls, choose_target
 
+    del source_word  # the value of a flag of the target since before this call
     resources.warn_of_topics()
     add_acls(choose_target(target), resources, aliases.added_to(rules), force=force)
 
@@ -318,6 +322,7 @@ def remove(
         bool,
         Option("--force", metavar="", help="Write without confirmation, and even if the log belongs to a Kafka node."),
     ] = False,
+    source_word: TargetWord = None,
 ) -> None:
     """Remove the ACLs of the given principals, or all ACLs of the resources if no principal is given.
 
@@ -331,6 +336,7 @@ def remove(
     """
     from aclog.cli.acl_changes import choose_target, remove_acls
 
+    del source_word  # the value of a flag of the target since before this call
     resources.warn_of_topics()
     remove_acls(choose_target(target), resources, aliases.added_to(rules), force=force)
 
@@ -357,6 +363,7 @@ def copy(
     force: Annotated[
         bool, Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
     ] = False,
+    source_word: TargetWord = None,
 ) -> None:
     """Copy the ACLs of a principal to another one, DENY rules included; existing ones are left unchanged.
 
@@ -370,6 +377,7 @@ def copy(
     """
     from aclog.cli.acl_changes import choose_target, copy_acls
 
+    del source_word  # the value of a flag of the target since before this call
     copy_acls(choose_target(target), from_principal, to_principal, force=force)
 
 
@@ -417,8 +425,9 @@ class AclFilters:
 
     @classmethod
     def of(cls, resources: ResourceFlags, principals: Iterable[str]) -> Self:
-        """Return those that the flags select. Raises ConfigError: a principal without a colon."""
-        return cls(patterns=resources.patterns(), principals=list(dict.fromkeys(map(parse_principal, principals))))
+        """Return those that the flags select. Raises ConfigError: an empty principal."""
+        named = (parse_principal(question_principal(each)) for each in principals)
+        return cls(patterns=resources.patterns(), principals=list(dict.fromkeys(named)))
 
     @property
     def resources(self) -> list[AclBindingFilter]:

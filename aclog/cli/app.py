@@ -285,7 +285,7 @@ def _error_text(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror is not None:
         # Code that writes files names them in its errors: an error without a file name is about stdout.
         return f"{error.filename or 'standard output'}: {os_error_text(error)}"
-    return f"{error}{_way_to_all_errors(error)}"
+    return f"{error}{_way_to_all_errors(error)}{_way_to_an_authorizer(error)}"
 
 
 def _way_to_all_errors(error: Exception) -> str:
@@ -294,6 +294,19 @@ def _way_to_all_errors(error: Exception) -> str:
         return ""
     is_segment = error.path is not None and error.path.endswith(".log")
     return f"; `aclog log verify {Path(error.path or '').parent}` lists all errors" if is_segment else ""
+
+
+def _way_to_an_authorizer(error: Exception) -> str:
+    """Return what to set on a node that refuses since it has no authorizer; empty for another error."""
+    if not isinstance(error, MetadataError) or not hasattr(error, "code"):
+        return ""
+    from aclog.authorizer.standard import SET_AUTHORIZER
+    from aclog.protocol.error_codes import SECURITY_DISABLED
+
+    if error.code != SECURITY_DISABLED:
+        return ""
+    # A server's own message is printed as it is, with its full stop.
+    return f" {SET_AUTHORIZER[0].upper()}{SET_AUTHORIZER[1:]}" if str(error).endswith(".") else f"; {SET_AUTHORIZER}"
 
 
 def _usage(error: click.ClickException) -> str:

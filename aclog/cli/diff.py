@@ -31,11 +31,13 @@ def diff(
     that a running cluster does not reveal could change the result, 2 for bad
     input.
 
+    A log with --as-of and no second state is compared with its newest state.
     With --follow there is no second state: the command prints the effective
     change of each commit to a log, until Ctrl-C or SIGTERM.
 
     [bold]Examples[/]
 
+      aclog diff --log DIR --as-of yesterday
       aclog diff --log DIR --to-as-of 2026-11-20T10:00:00Z
       aclog diff old.jsonl new.jsonl --format markdown
       aclog diff origin/main:kafka kafka --format sarif
@@ -47,6 +49,8 @@ def diff(
         check_followed(target, settings, report)
         raise Exit(_follow(source, authorizer, report, follower))
     follower.refuse("--follow")
+    if not settings.is_given():
+        target = target.or_now(source)
     from aclog.analysis.policy import parse_name_maps
     from aclog.cli.diff_report import SideFlags, print_difference
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from aclog.authorizer.settings import generation_of_level
 from aclog.cli.flags.common import Output, OutputFlags, format_option
-from aclog.cli.flags.target import TargetConfig, TargetController, TargetServer
+from aclog.cli.flags.target import ClusterFlags
 from aclog.cli.options import Group, Option
 from aclog.client.connection import Role
 from aclog.client.requests import ReplicaDescription, Status, describe_status
@@ -26,10 +26,8 @@ app = Group()
 
 @app.command()
 def status(
+    cluster: ClusterFlags,
     output: OutputFlags,
-    bootstrap_server: TargetServer = None,
-    bootstrap_controller: TargetController = None,
-    command_config: TargetConfig = None,
     json: Annotated[bool, Option("--json", metavar="", help="One JSON object, as --format json.")] = False,
     format_: Annotated[OutputFormat | None, format_option(*ROW_FORMATS, default="table")] = None,
 ) -> None:
@@ -37,19 +35,21 @@ def status(
 
     Needs DESCRIBE on the cluster, and ALTER with --bootstrap-controller.
 
-    [bold]Example[/]
+    [bold]Examples[/]
 
+      aclog status HOST:9092
       aclog status --bootstrap-controller HOST:9093
     """
     from aclog.metalog.errors import ConfigError
     from aclog.sources.server_flags import client_security, parse_servers
 
-    servers = parse_servers("--bootstrap-server", bootstrap_server)
-    controllers = parse_servers("--bootstrap-controller", bootstrap_controller)
+    servers = parse_servers("--bootstrap-server", cluster.bootstrap_server)
+    controllers = parse_servers("--bootstrap-controller", cluster.bootstrap_controller)
     if bool(servers) is bool(controllers):
         raise ConfigError("exactly one must be given: --bootstrap-server HOST:PORT or --bootstrap-controller HOST:PORT")
     how = output.choose(OutputFormat.JSON if json and format_ is None else format_, pipe=OutputFormat.TABLE)
-    print_status(servers or controllers, client_security(command_config), controller=bool(controllers), output=how)
+    security = client_security(cluster.command_config)
+    print_status(servers or controllers, security, controller=bool(controllers), output=how)
 
 
 # The report of `aclog status`: a table or one JSON object.

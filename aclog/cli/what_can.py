@@ -35,12 +35,12 @@ def what_can(
     from aclog.analysis.who_can import RulesAbout, permissions
     from aclog.authorizer.acl import host_address
     from aclog.cli.answers import note_each, print_denies, print_permissions, rows_of
-    from aclog.cli.flags.question import asked_principals
+    from aclog.cli.flags.question import asked_principals, question_principal
     from aclog.ops.near import no_permission
     from aclog.ops.policies import policies_of, read_premises
 
     how = output.choose()
-    [subject] = asked_principals([principal])
+    [subject] = asked_principals([question_principal(principal)])
     query = Query(principals=only(subject), host=None if host is None else host_address(host))
     choice = source.choose()
     image = choice.image()

@@ -64,7 +64,7 @@ def when(
     end, premises = image.end_offset, read_premises(choice, authorizer.configs())
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
     each_generation(image, authorizer).warn()
-    for text in spelled_otherwise(who.principal, image.acls):
+    for text in spelled_otherwise(() if principals.complement else principals.named, image.acls):
         note(text)
 
     def kafka() -> "Iterator[KafkaChange]":

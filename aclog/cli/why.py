@@ -9,7 +9,7 @@ from click.exceptions import Exit
 from aclog.analysis.intents import Intent, Need, needs_of, requests_of
 from aclog.analysis.policy import Policy, only_on
 from aclog.analysis.regions import Query, only, operations_of
-from aclog.analysis.timeline import IntentHeld, explained, question_of
+from aclog.analysis.timeline import Event, IntentHeld, explained, question_of
 from aclog.authorizer.acl import ResourcePattern, StandardAcl, acl_text, code_name, host_address, is_cidr
 from aclog.authorizer.acls_image import Decision
 from aclog.authorizer.codes import AclOperation, AclPermissionType, ResourceType
@@ -299,6 +299,7 @@ class Answer:
             "intent": None if self.intent is None else self.intent.value,
             "missing": None if shown.missing is None else code_name(ResourceType, shown.missing.resource_type),
             "since": None if since is None else event_object(since.event),
+            "ruleAdded": None if since is None or since.rule_added is None else event_object(since.rule_added),
             "madeBy": None if since is None else made_by_object(since.made_by),
             "sinceUnknown": self.since if isinstance(self.since, str) else None,
             "before": None if before is None else {"decision": before.result.value, "rule": before.text},
@@ -350,9 +351,15 @@ def _without_implied(denied: Sequence[Explanation]) -> tuple[Explanation, ...]:
 
 
 def since_of(
-    choice: ChosenSource, image: Image, principal: str, question: Question, stated: StatedSettings
+    choice: ChosenSource,
+    image: Image,
+    principal: str,
+    question: Question,
+    stated: StatedSettings,
+    *,
+    rule: StandardAcl | None,
 ) -> Since | str:
-    """Return since when the answer is what it is, or the reason why that is unknown. Raises as answer_since."""
+    """Return since when the answer by a rule is what it is, or why that is unknown. Raises as answer_since."""
     if choice.source.log is None:
         return "unknown: the source is a single state, and only a log has the changes (--log, --bootstrap-controller)"
     if principal in settings_of(stated).super_users:
@@ -362,7 +369,8 @@ def since_of(
     query = Query(
         resources=question.resources, operations=1 << question.operation, principals=only(principal), host=question.host
     )
-    return answer_since(choice.source, image.end_offset, question_of(query, question.needs), settings_of(stated))
+    asked = question_of(query, question.needs)
+    return answer_since(choice.source, image.end_offset, asked, settings_of(stated), rule)
 
 
 app = Group()
@@ -406,13 +414,15 @@ def why(request: WhyFlags, source: SourceFlags, authorizer: AuthorizerFlags, out
     answers = {of: answer(policy_of(image, own), principal, question, options) for of, own in each.stated.items()}
     each.warn()
     alike = len({own.allowed for own in answers.values()}) == 1
+    first = next((of for of, own in answers.items() if not own.allowed), next(iter(answers)))
+    decision = answers[first].explanation.decision
+    by_rule = None if decision.rule is None else decision.rule.acl
     since: Since | str = (
-        since_of(choice, image, principal, question, authorizer)
+        since_of(choice, image, principal, question, authorizer, rule=by_rule)
         if alike
         else "not shown, as the Kafka versions decide differently: --kafka-version names one"
     )
-    first = next((of for of, own in answers.items() if not own.allowed), next(iter(answers)))
-    rule = answers[first].explanation.decision.text
+    rule = decision.text
     result = Answer(
         shown=answers[first],
         generation=first,
@@ -507,8 +517,15 @@ def _since_text(since: Since | str) -> str:
     if event.change is None:
         verdict = "ALLOWED" if since.allowed else "DENIED"
         older = " or before" if event.offset else ""
-        return f"{time}offset {event.offset}{older}: {verdict} from the beginning of the log, not always by this rule"
+        text = f"{time}offset {event.offset}{older}: {verdict} from the beginning of the log, not always by this rule"
+        return text if since.rule_added is None else f"{text}; {_added_text(since.rule_added)}"
     return f"{time}offset {event.offset}: {change_text(event.change)}{made_by_text(since.made_by)}"
+
+
+def _added_text(event: Event) -> str:
+    """Return when the rule that decides was added: another one may have decided since."""
+    time = "" if event.timestamp < 0 else f", {time_text(event.timestamp)}"
+    return f"this rule was added at offset {event.offset}{time}"
 
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))

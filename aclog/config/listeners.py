@@ -309,8 +309,7 @@ class AccessWarning:
 def configured_warnings(config: NodeConfig) -> Iterator[AccessWarning]:
     """Yield the warnings that do not depend on ACLs. An authorizer of unknown semantics is not judged."""
     if config.authorizer_class_name is None:
-        if reasons := [*_logins(config), *_keys_without_effect(config)]:
-            yield without_authorizer(reasons)
+        yield without_authorizer([*_logins(config), *_keys_without_effect(config)])
     elif has_kafkas_semantics(config):
         yield from _of_super_users(access_property(config, SUPER_USERS_CONFIG))
         yield from _of_flag(config)
@@ -319,9 +318,10 @@ def configured_warnings(config: NodeConfig) -> Iterator[AccessWarning]:
 
 def without_authorizer(reasons: list[str]) -> AccessWarning:
     """Return the warning about a node without an authorizer, and the settings that suggest that one is intended."""
+    although = f", although {' and '.join(reasons)}" if reasons else ""
     text = (
-        f"{AUTHORIZER_CLASS_NAME_CONFIG} is not set: every client may perform every operation, although "
-        f"{' and '.join(reasons)}. Expected {AUTHORIZER_CLASS_NAME_CONFIG}={KAFKAS_STANDARD_AUTHORIZER}"
+        f"{AUTHORIZER_CLASS_NAME_CONFIG} is not set: every client may perform every operation{although}. "
+        f"Expected {AUTHORIZER_CLASS_NAME_CONFIG}={KAFKAS_STANDARD_AUTHORIZER}"
     )
     return AccessWarning(kind=NO_AUTHORIZER, text=text)
 

@@ -14,7 +14,7 @@ from aclog.authorizer.codes import WILDCARD_PRINCIPAL
 from aclog.authorizer.settings import Settings
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.deciding_kafka import KafkaChange, kafka_history
-from aclog.snapshots.history import Change
+from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import StateSource
 from aclog.sources.logs import history_of, log_of
 from aclog.targets.applies import applied_of, with_applies
@@ -26,17 +26,23 @@ class Since:
 
     `event.change` is None if the log begins with this answer, which may be older. `made_by` is the apply that made the
     change, if the record of applies beside the log has it. `before` is the policy just before the change; None
-    without a change, or if it depends on the Kafka that decided then.
+    without a change, or if it depends on the Kafka that decided then. `rule_added` is the last addition of the rule
+    that decides now; None if the log begins with it, or no rule decides.
     """
 
     allowed: bool
     event: Event
     made_by: ApplyNote | None = None
     before: Policy | None = None
+    rule_added: Event | None = None
 
 
-def answer_since(source: StateSource, end_offset: int, question: Question, settings: Settings) -> Since:
+def answer_since(
+    source: StateSource, end_offset: int, question: Question, settings: Settings, rule: StandardAcl | None = None
+) -> Since:
     """Return since when the answer to a question has been what it is in the state at `end_offset`.
+
+    `rule`: the one that decides there.
 
     Reads the log once, and a second time for the Kafka that its nodes ran, if `settings` has none and a rule with an
     address range takes part. Changes that became visible together are one step.
@@ -65,8 +71,9 @@ def answer_since(source: StateSource, end_offset: int, question: Question, setti
     else:
         event = last.start if last.end is None else last.end
     allowed = last is not None and last.end is None
+    rule_added = concerned.addition_of(rule)
     if not isinstance(event.change, Change):
-        return Since(allowed=allowed, event=event)
+        return Since(allowed=allowed, event=event, rule_added=rule_added)
     earlier = [change for change, _ in concerned.changes if change.end_offset < event.end_offset]
     before = policy_after(begin, earlier, question, settings)
     has_ranges = any(is_cidr(rule.acl.host) for rule in before.acls)
@@ -75,6 +82,7 @@ def answer_since(source: StateSource, end_offset: int, question: Question, setti
         event=event,
         made_by=next((note for change, note in concerned.changes if change is event.change), None),
         before=None if has_ranges and not settings.is_kafka_stated else before,
+        rule_added=rule_added,
     )
 
 
@@ -180,3 +188,15 @@ class _Concerned:
             if self.question.concerns(change.rule.acl, self.settings):
                 self.changes.append((change, note))
             yield change
+
+    def addition_of(self, rule: StandardAcl | None) -> Event | None:
+        """Return the last change that added a rule; None if the history begins with it."""
+        added = (
+            change
+            for change, _ in reversed(self.changes)
+            if change.rule.acl == rule and change.kind is ChangeKind.ADDED and not change.first_seen
+        )
+        change = next(added, None)
+        if change is None:
+            return None
+        return Event(offset=change.offset, end_offset=change.end_offset, timestamp=change.timestamp, change=change)

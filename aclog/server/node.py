@@ -35,7 +35,6 @@ from aclog.authorizer.standard import StandardAuthorizer, load_authorizer_class
 from aclog.config.listeners import (
     EVERYBODY_ADMINISTERS,
     NO_ADMINISTRATOR,
-    NO_AUTHORIZER,
     AccessWarning,
     access_property,
     configured_warnings,
@@ -256,9 +255,8 @@ class AccessCheck:
 
     def watch(self) -> None:
         """Log the warnings about these settings and the ACLs, and measure them from now on; after the replay."""
-        kinds = {each.kind for each in self._configured}
-        _say(each for each in self.of_acls() if each.kind not in kinds)
-        for kind in {NO_AUTHORIZER, NO_ADMINISTRATOR, EVERYBODY_ADMINISTERS} - kinds:
+        _say(self.of_acls())
+        for kind in (NO_ADMINISTRATOR, EVERYBODY_ADMINISTERS):  # that of no authorizer is set already
             self.metrics.access_warning.labels(kind).set_function(
                 lambda kind=kind: any(each.kind == kind for each in self.of_acls())  # type: ignore[misc]
             )

@@ -456,6 +456,18 @@ class ChosenSource:
         """Return whether these premises of the returned state are read, and so are noted already."""
         return frozenset(properties) in self._premises
 
+    def note_without_authorizer(self) -> None:
+        """Print a note if the cluster has no authorizer. A broker refuses to list ACLs then; a controller has its log.
+
+        Not of a past moment: nodes return the settings of now.
+        """
+        from aclog.sources.live import QuorumSource, no_authorizer_text
+
+        if isinstance(self.source, QuorumSource) and self.moment is None:
+            text = no_authorizer_text(settings_of(self.source), self.source.name)
+            if text is not None:
+                note(text)
+
     @property
     def origins(self) -> Origins:
         """The locations of the returned image's rules."""

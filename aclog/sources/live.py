@@ -16,7 +16,7 @@ from attrs import define, evolve, field, frozen
 from aclog.authorizer.acl import AclBindingFilter, ChangePlace
 from aclog.authorizer.acls_image import image_of
 from aclog.authorizer.settings import RANGES_LEVEL, generation_of_level
-from aclog.authorizer.standard import READ_CONFIGS, ClusterSettings, NodeSettings, Premise
+from aclog.authorizer.standard import READ_CONFIGS, SET_AUTHORIZER, ClusterSettings, NodeSettings, Premise
 from aclog.client.connection import Connection, Peer, Role, Service, connect, probe, role_of
 from aclog.client.errors import UnreachableError, WrongRoleError
 from aclog.client.fetching import ObserverOptions
@@ -325,6 +325,16 @@ def refuse_without_authorizer(settings: ClusterSettings, name: str) -> None:
             f"{name}: DescribeConfigs: no node has an authorizer (a cluster without authorizer.class.name has no ACLs, "
             "and allows everything)",
         )
+
+
+def no_authorizer_text(settings: ClusterSettings, name: str) -> str | None:
+    """Return that nodes which were read have no authorizer, so that ACLs have no effect; None if they have one."""
+    if not (settings.has_no_authorizer or any(each.may_lack_authorizer for each in settings.nodes)):
+        return None
+    return (
+        f"{name}: no node that responded has an authorizer: every client may perform every operation, and ACLs have "
+        f"no effect; {SET_AUTHORIZER}"
+    )
 
 
 async def _settings(live: LiveNodes) -> tuple[NodeSettings, ...]:

@@ -204,8 +204,8 @@ class TestFlags:
         assert "Usage: aclog" in result.out
         assert result.err == ""
 
-    def test_principals_of_list_need_a_colon(self):
-        said = refused("acls", "list", "--log", LOG, "--principal", "bob")
+    def test_principals_of_a_change_need_a_colon(self):
+        said = refused("acls", "copy", "--log", LOG, "--from-principal", "bob", "--to-principal", "User:a")
         assert said == "expected a string in format principalType:principalName but got bob"
 
 

@@ -12,6 +12,7 @@ from aclog.authorizer.codes import ResourceType
 from tests.support.builders.acls import acl, acl_row
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl as acl_of_number
+from tests.support.builders.week import WEEK
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker
 
@@ -229,6 +230,19 @@ def test_names_of_another_cluster(write):
     )
     assert refused.code == 2
     assert "two names become one" in refused.complaint
+
+
+def test_a_past_moment_of_a_log_alone_is_compared_with_its_newest_state():
+    past = ("--log", WEEK / "log", "--as-of", "2026-11-19T14:00:00Z", "--format", "jsonl")
+    newest = aclog("diff", *past, "--to-as-of", "latest")
+    assert newest.code == 1
+    assert "User:contractor" in newest.out
+    assert aclog("diff", *past) == newest
+    settings = aclog("diff", *past, "--to-super-users", "User:root")
+    assert "User:contractor" not in settings.out  # the same moment with other settings
+    for words in (past[:2], (*past[:2], "--as-of", "latest"), ("--acls", WEEK / "rules.jsonl", "--as-of", "3")):
+        refused = aclog("diff", *words)
+        assert (refused.code, "no second state is given" in refused.complaint) == (2, True)
 
 
 @pytest.mark.parametrize(

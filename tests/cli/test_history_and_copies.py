@@ -51,6 +51,20 @@ def test_a_history_since_before_the_log_is_all_of_it_with_a_note():
     assert "9000d ago is " in spoken.err
 
 
+def test_a_history_without_a_change_since_a_moment_has_a_note_on_the_last_one():
+    asked = "acls", "history", "--log", WEEK / "log", "--since", "2026-11-25T14:00:00Z"
+    empty = aclog(*asked).ok()
+    assert empty.out == ""
+    last = "no change after 2026-11-25T14:00:00Z; the last one is at 2026-11-20T07:15:00.000Z (offset 39)"
+    assert f"note: {last}" in empty.err
+    of_one = aclog(*asked, "--principal", "User:contractor").ok()
+    assert "the last one is at 2026-11-19T15:00:00.000Z (offset 36)" in of_one.err
+    assert "and no earlier one is in the log" in aclog(*asked, "--principal", "User:nil").ok().err
+    assert "no change" not in aclog(*asked[:-1], NIGHT).ok().err
+    rows = aclog(*asked, "--format", "json").ok()
+    assert (json.loads(rows.out), rows.err) == ([], "")
+
+
 def test_a_history_since_the_future_is_refused_and_so_is_one_of_a_state():
     late = aclog("acls", "history", "--log", WEEK / "log", "--since", "2099-01-01")
     assert (late.code, late.out) == (2, "")
@@ -73,6 +87,45 @@ def test_a_log_that_begins_with_a_checkpoint_says_since_when_it_knows(tmp_path):
     early = aclog("acls", "history", "--log", tmp_path, "--since", "20")
     assert early.ok().out == aclog("acls", "history", "--log", tmp_path).out
     assert "--since 20: the log begins with the state at offset 37: all of its changes are listed" in early.err
+
+
+QUESTION = ("--operation", "READ", "--topic", "orders")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("acls", "list"),
+        ("acls", "history"),
+        ("what-can",),
+        ("when", *QUESTION),
+        ("authorize", *QUESTION),
+        ("explain", *QUESTION),
+        ("explain", "--intent", "consume", "--topic", "orders", "--group", "g"),
+    ],
+)
+def test_a_question_takes_a_principal_without_a_type_for_a_user(words):
+    short = aclog(*words, "--log", WEEK / "log", "--principal", "reports")
+    full = aclog(*words, "--log", WEEK / "log", "--principal", "User:reports")
+    assert full.code in {0, 1}
+    assert full.out
+    assert (short.code, short.out) == (full.code, full.out)
+    assert short.err.count("note: --principal reports: taken as User:reports\n") == 1
+    assert "taken as" not in full.err
+
+
+@pytest.mark.parametrize("command", ["list", "history"])
+@pytest.mark.parametrize("name", ["", "--topic"])
+def test_an_empty_principal_is_refused_and_so_is_a_flag(command, name):
+    refused = aclog("acls", command, "--log", WEEK / "log", "--principal", name)
+    assert (refused.code, "principalType:principalName" in refused.complaint) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["add", "remove"])
+def test_a_change_takes_no_principal_without_a_type(command, log):
+    rule = ("--allow-principal", "reports", "--operation", "READ", "--topic", "t")
+    refused = aclog("acls", command, "--log", log, *rule, "--force")
+    assert (refused.code, "principalType:principalName but got reports" in refused.complaint) == (2, True)
 
 
 def test_a_copy_has_the_rules_of_the_other_principal_those_that_deny_included(log):

@@ -233,15 +233,41 @@ def test_the_shell_takes_a_source_before_its_command(home: Path) -> None:
     assert "invalid choice: 'log'" in aclog("shell", "--log", "log", "log").complaint
 
 
+def test_a_target_is_a_word_as_well(contexts: Path, broker: FakeBroker) -> None:
+    rule = ("--allow-principal", "User:new", "--operation", "READ", "--topic", "t")
+    assert "Adding ACLs" in aclog("acls", "add", "log", *rule, "--force").ok().out
+    assert "already exists" in aclog("acls", "add", "prod", *rule, "--force").ok().out
+    copied = aclog("acls", "copy", "log", "--from-principal", "User:new", "--to-principal", "User:b", "--force")
+    assert "principal=User:b" in copied.ok().out
+    assert aclog("acls", "remove", "log", "--topic", "t", "--force").code == 0
+    assert aclog("acls", "list", "log", "--topic", "t").ok().out == ""
+    assert "Adding ACLs" in aclog("acls", "add", broker.address, *rule).ok().out
+    assert "already exists" in aclog("acls", "add", "--bootstrap-server", broker.address, *rule).ok().out
+    assert aclog("acls", "remove", broker.address, "--topic", "t", "--force").code == 0
+    assert aclog("acls", "list", broker.address, "--topic", "t").ok().out == ""
+    by_word = aclog("status", broker.address)
+    by_flag = aclog("status", "--bootstrap-server", broker.address)
+    assert (by_word.code, by_word.out, by_word.err) == (by_flag.code, by_flag.out, by_flag.err)
+    assert str(broker.address) in by_word.out + by_word.err
+    refused = aclog("acls", "add", "rules.jsonl", *rule)
+    assert (refused.code, refused.out) == (2, "")
+    assert "'rules.jsonl' is a file, which this command does not take: --acls" in refused.complaint
+    assert "'log' is a directory with a log, which this command does not take" in aclog("status", "log").complaint
+    assert "the source is named twice" in aclog("acls", "add", "log", "--log", "log", *rule).complaint
+
+
 def test_every_command_with_a_source_takes_it_as_its_last_word() -> None:
     """A command with words of its own that cannot be told from a source is listed here."""
     marked = {"shell", "test"}
+    targets = {"acls add", "acls remove", "acls copy", "status"}
     for name, command in COMMANDS.items():
         options = {each for parameter in command.params for each in parameter.opts}
         words = [each.name for each in command.params if isinstance(each, CommandArgument)]
         is_source = {f"--{flag}" for flag in ("log", "snapshot", "acls", "ref", "as-of")} <= options
         if is_source and name not in {*marked, "context add"}:
             assert words[-1:] == (["second_word"] if "--to-log" in options else ["source_word"]), name
+        elif name in targets:
+            assert words == ["source_word"], name
         else:
             assert not {"source_word", "second_word"} & set(words), name
     assert SourceFlags().source_word is SecondStateFlags().second_word is None

@@ -27,6 +27,14 @@ def test_a_node_that_forgot_its_authorizer(tmp_path):
         place = f"localhost:{ports.broker}"
         status = aclog("status", "--bootstrap-server", place, "--command-config", str(login)).ok()
         told = aclog("status", "--bootstrap-server", place, "--command-config", str(login), "--format", "json").ok()
+        controller = ("--bootstrap-controller", f"localhost:{ports.controller}", "--command-config", str(login))
+        listed = aclog("acls", "list", *controller, "--format", "json").ok()
+        rule = ("--allow-principal", "User:a", "--operation", "READ", "--topic", "t")
+        refused = [
+            aclog("acls", "add", *where, *rule)
+            for where in (controller, ("--bootstrap-server", place, *controller[2:]))
+        ]
+        refused.append(aclog("acls", "list", "--bootstrap-server", place, *controller[2:]))
     jsonschema.validate(json.loads(told.out), schema_of("status"))
     warnings = [line for line in node.output.splitlines() if "warning" in line.lower()]
     keys = "authorizer.class (did you mean authorizer.class.name?), kafka.superusers (did you mean super.users?)"
@@ -41,6 +49,15 @@ def test_a_node_that_forgot_its_authorizer(tmp_path):
     assert "Kafka            all nodes run Kafka 4.3" in status.lines
     assert json.loads(told.out)["kafka"]["decideAlike"] is True
     assert f"no authorizer at {place}: every client may perform every operation there." in status.out
+    assert json.loads(listed.out) == []
+    assert f"note: localhost:{ports.controller}: no node that responded has an authorizer" in listed.err
+    step = "et authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer on the node"
+    assert listed.err.rstrip().endswith(step)
+    assert [each.code for each in refused] == [2, 2, 2]
+    assert "No Authorizer is configured. Set authorizer.class.name=" in refused[0].complaint
+    assert "No Authorizer is configured. (" in refused[2].complaint
+    assert "has no ACLs); set authorizer.class.name=" in refused[2].complaint
+    assert all(each.complaint.endswith(step) for each in refused)
 
 
 def test_zookeeper_mode_is_refused(tmp_path):

@@ -58,6 +58,23 @@ def test_the_lines_of_what_is_allowed(log):
     assert result.lines[3] == "before   DENIED by DENY User:* READ on TOPIC LITERAL 'orders' from *"
 
 
+def test_a_verdict_older_than_its_rule_has_the_addition_of_the_rule(tmp_path):
+    log = write_log(
+        tmp_path / "log",
+        [acl(1, name="other")],
+        [acl(2, name="orders", permission=DENY, principal="User:eve")],
+        [removal(2)],
+        [acl(3, name="orders", permission=DENY, principal="User:eve")],
+    )
+    [since] = [line for line in aclog("why", "eve", "orders", "--log", log).lines if line.startswith("since")]
+    beginning = "offset 0: DENIED from the beginning of the log, not always by this rule"
+    assert since.endswith(f"{beginning}; this rule was added at offset 3, 1970-01-01T00:00:04.000Z")
+    row = answer(log, "eve", "orders")
+    assert (row["since"]["change"], row["ruleAdded"]["offset"], row["ruleAdded"]["timestamp"]) == (None, 3, 4_000)
+    assert row["ruleAdded"]["change"]["rule"]["permissionType"] == "DENY"
+    assert answer(log, "eve", "orders", "--as-of", 3)["ruleAdded"] is None  # DefaultDeny
+
+
 def test_an_earlier_state_has_its_own_change(log):
     assert answer(log, "bob", "orders", "--as-of", 2)["since"]["offset"] == 1
     row = answer(log, "bob", "orders", "--as-of", 3)

@@ -179,7 +179,7 @@ def test_hostile_words_are_only_names(tmp_path, monkeypatch):
         for tool, given in (
             ("what_can", {"principal": "--out=pwned"}),
             ("lint", {"select": "--fix=pwned"}),
-            ("when", {**READ_ORDERS, "principals": ["no colon"]}),
+            ("when", {**READ_ORDERS, "principals": ["User:*"]}),
             ("who_can", {"operation": "--help", "topics": ["t"]}),
             ("who_can", {**READ_ORDERS, "as_of": "--help"}),
             ("who_can", {**READ_ORDERS, "as_of": "900"}),
@@ -235,9 +235,9 @@ def test_a_text_has_no_name_that_hides_or_steers_and_structured_content_has_it_e
 @pytest.mark.process
 def test_a_command_says_what_is_wrong_itself():
     async def questions(asking):
-        told = await asking.tell("when", **READ_ORDERS, principals=["alice"])
+        told = await asking.tell("when", **READ_ORDERS, principals=["User:*"])
         said, command = told.error.splitlines()
-        assert said == "--principal 'alice': expected TYPE:NAME, such as User:alice"
+        assert said == "--principal User:*: no client has that name: omit the flag for all principals"
         assert command.startswith("command: aclog when --log=")
         assert (
             "'RAED' is not one of READ, WRITE" in (await asking.tell("who_can", operation="RAED", topics=["t"])).error

@@ -41,7 +41,9 @@ def take_first(word: str, flags: Flags, named: Iterable[str], values: Mapping[st
     source = recognise(word)
     if source.kind == "context":
         return word
-    flags.put(f"--{_kind(source, values, ('command_config',), probe=probe)}", word)
+    kind = _kind(source, values, ("command_config",), probe=probe)
+    if not flags.put(f"--{kind}", word):
+        raise ConfigError(f"{word[:80]!r} is {source.what}, which this command does not take: --{kind}")
     return None
 
 

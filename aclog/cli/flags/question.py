@@ -1,7 +1,7 @@
 """The flags of a question and of a second state: requests, resources, intents and settings."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
 
 from attrs import evolve, field, frozen
 
@@ -35,7 +35,7 @@ from aclog.cli.flags.common import (
     typed_text,
 )
 from aclog.cli.options import Argument, Option, complete_contexts
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, printable
 from aclog.sources.formats.format import AclsFormat
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 
@@ -250,7 +250,7 @@ class RequestFlags:
                 "exactly one resource must be given: --topic, --group, --cluster, --transactional-id, "
                 "--delegation-token or --user-principal"
             )
-        return self._request(self.principal, self.operation, resources[0])
+        return self._request(question_principal(self.principal), self.operation, resources[0])
 
     def requests(self, intent: Intent) -> tuple[Request, ...]:
         """Return the requests of a client with an intent, on the named resources: instead of one operation.
@@ -269,11 +269,12 @@ class RequestFlags:
                 flag = need.resource_type.name.lower().replace("_", "-")
                 raise ConfigError(f"--intent {intent}: expected --{flag} as well: a client with this intent needs one")
         requests = dict.fromkeys(requests_of(needs, resources))
-        return tuple(self._request(self.principal, *each) for each in requests)
+        principal = question_principal(self.principal)
+        return tuple(self._request(principal, *each) for each in requests)
 
     def _request(self, principal: str, operation: AclOperation, resource: ResourcePattern) -> Request:
         return Request(
-            principal=typed_text(principal),
+            principal=principal,
             operation=operation,
             host=_LOCALHOST if self.host is None else self.host,
             resource_type=resource.resource_type,
@@ -485,7 +486,7 @@ class WhoFlags:
         if self.principal and self.except_principal:
             raise ConfigError("expected either --principal or --except-principal, not both")
         if self.principal:
-            return only(*asked_principals(self.principal))
+            return only(*asked_principals([question_principal(each) for each in self.principal]))
         return everyone_but(*asked_principals(self.except_principal, flag="--except-principal"))
 
 
@@ -499,6 +500,25 @@ def parse_principal(text: str) -> str:
     principal = typed_text(text.strip())
     if ":" not in principal:
         raise ConfigError(f"expected a string in format principalType:principalName but got {principal}")
+    return principal
+
+
+def question_principal(text: str) -> str:
+    """Return the value of `--principal` of a read-only question; a name without a type is a User, with a note.
+
+    Commands that write, or whose result is a proof, take `Type:name` only: there a typo must not pass.
+
+    Raises:
+        ConfigError: not UTF-8.
+
+    """
+    name = typed_text(text)
+    if ":" in name or not name.strip() or name.startswith("-"):  # a flag whose value was left out, probably
+        return name
+    from aclog.terminal.output import note
+
+    principal = f"User:{name.strip()}"
+    note(printable(f"--principal {text}: taken as {principal}"))
     return principal
 
 
@@ -950,6 +970,15 @@ class SecondStateFlags:
         if self.to_acls_format is not None and self.to_acls is self.to_ref is None:
             raise ConfigError("--to-acls-format: expected --to-acls PATH or --to-ref GITREF:PATH")
         check_one_stdin({**first.files(), **self.files()})
+
+    def or_now(self, first: SourceFlags) -> Self:
+        """Return these flags; if none names a second state and the first is a log as of a moment, the log's newest."""
+        from aclog.snapshots.moments import LATEST
+
+        has_past = first.log is not None or first.bootstrap_controller is not None
+        if self.is_given() or not has_past or first.as_of in (None, LATEST):
+            return self
+        return evolve(self, to_as_of=LATEST)
 
     def files(self) -> dict[str, str | None]:
         """Return the flags that name a file of ACLs or of changes, which may be stdin, and what is given for them."""

@@ -22,9 +22,10 @@ from aclog.cli.flags.common import (
     Vars,
     Workers,
     Workspace,
+    complete_sources,
     format_option,
 )
-from aclog.cli.options import Option
+from aclog.cli.options import Argument, Option
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.terminal.columns import OutputFormat
@@ -326,6 +327,38 @@ TargetConfig: TypeAlias = Annotated[
         rich_help_panel=CLUSTER_PANEL,
     ),
 ]
+
+
+TargetWord: TypeAlias = Annotated[
+    str | None,
+    Argument(
+        metavar="TARGET",
+        help="The target: a log directory, [cyan]HOST:PORT[/] or a context, recognised by what it is; or one of the "
+        "flags below.",
+        show_default=False,
+        autocompletion=complete_sources,
+    ),
+]
+"""Taken as the value of one of the flags by aclog.cli.flags.positional, before they are read."""
+
+
+@frozen(kw_only=True)
+class ClusterFlags:
+    """A running cluster that a command describes."""
+
+    source_word: Annotated[
+        str | None,
+        Argument(
+            metavar="CLUSTER",
+            help="The cluster: [cyan]HOST:PORT[/] or a context; or one of the flags below.",
+            show_default=False,
+            autocompletion=complete_sources,
+        ),
+    ] = None
+    """As TargetWord."""
+    bootstrap_server: TargetServer = None
+    bootstrap_controller: TargetController = None
+    command_config: TargetConfig = None
 
 
 # The flags of a place that a command changes: a log, a running cluster, or a ZooKeeper.

@@ -59,8 +59,12 @@ def test_no_authorizer(base, changes, reasons):
 
 
 @pytest.mark.parametrize("base", [COMBINED, BROKER, CONTROLLER, TLS])
-def test_a_node_that_is_open_on_purpose(base):
-    assert found(base, {}) == []
+def test_no_authorizer_and_nothing_that_needs_one(base):
+    text = (
+        "authorizer.class.name is not set: every client may perform every operation. "
+        f"Expected authorizer.class.name={KAFKAS_STANDARD_AUTHORIZER}"
+    )
+    assert found(base, {}) == [("no_authorizer", text)]
 
 
 @pytest.mark.parametrize(
