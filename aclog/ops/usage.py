@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import evolve, field, frozen
 
 from aclog.analysis.policy import generation_object, merged
@@ -23,7 +24,8 @@ from aclog.authorizer.acl import object_of_rule
 from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, GenerationPair, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
-from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.errors import ConfigError, plural, printable
+from aclog.ops.near import meant_principal
 from aclog.ops.policies import Sides, TwoStates, existing_topics, read_premises, refuse_unless_known
 from aclog.snapshots.deciding_kafka import SETTLED_BY, ranges_text
 from aclog.snapshots.image import Image
@@ -541,11 +543,12 @@ def denied_requests(
 ) -> DeniedRequests:
     """Return the denied requests of a log, of some principals or of all, by the ACLs of a state.
 
-    `any_host`: whether the proposed ACLs allow every host. `configs`: as use_of_acls. Lines that are not accesses, and
-    unknown settings that could deny more, are noted.
+    `principals`: one without a type is a User; one without any access in the log is noted, with near ones. All counts
+    are of these principals. `any_host`: whether the proposed ACLs allow every host. `configs`: as use_of_acls. Lines
+    that are not accesses, and unknown settings that could deny more, are noted.
 
     Raises:
-        ConfigError: no line of the log is an access.
+        ConfigError: no line of the log is an access, or a principal is ambiguous.
         MetadataError, OSError: the log or the source cannot be read.
 
     """
@@ -557,22 +560,38 @@ def denied_requests(
     warn_of_rejects(counted.rejects)
     if not len(counted.accesses):
         raise log.error("no line is an access: expected one at least")
-    tally = _of_principals(refusals(counted.accesses, rules, settings), principals)
+    meant = _meant_principals(counted, principals)
+    tally = refusals(_of_principals(counted.accesses, meant), rules, settings)
     unread = UnreadAccesses.sum_of((counted.unread.but_of(settings.super_users).may_be_refusals(), tally.unread))
     return DeniedRequests(
         attempts=attempts_of(tally.refusals, any_host=any_host),
         tally=tally,
         rules=rules,
         unknown=unknown,
-        unread=unread.of_principals(principals) if principals else unread,
+        unread=unread.of_principals(meant) if meant else unread,
     )
 
 
-def _of_principals(tally: Refusals, principals: Sequence[str]) -> Refusals:
+def _meant_principals(counted: CountedLog, principals: Sequence[str]) -> list[str]:
+    """Return the principals that are meant; those without any access in the log are noted, with near ones."""
     if not principals:
-        return tally
-    entries = tuple(each for each in tally.refusals if each.access.principal in principals)
-    return evolve(tally, refusals=entries, refused=sum(each.count for each in entries))
+        return []
+    logged = set(counted.accesses.column("principal").unique().to_pylist())
+    logged |= {key.principal for key in counted.unread.spans if key.principal is not None}
+    meant = []
+    for text in principals:
+        principal, unknown = meant_principal(text, logged, "the log has no access of")
+        if unknown is not None:
+            note(printable(unknown))
+        meant.append(principal)
+    return meant
+
+
+def _of_principals(accesses: pa.Table, principals: Sequence[str]) -> pa.Table:
+    """Return the accesses of some principals; without any, all."""
+    if not principals:
+        return accesses
+    return accesses.filter(pc.is_in(accesses.column("principal"), pa.array(principals, pa.string())))
 
 
 def _attempt_object(attempt: Attempt, rules: Rules) -> JsonObject:
