@@ -138,6 +138,13 @@ class ReportFlags:
                 raise ConfigError(f"--sections: no section {name[:80]!r}: expected some of {_SECTIONS}")
         return tuple(each for each in Section if each in names)
 
+    def accesses_of_lint(self) -> list[str]:
+        """Return the access logs that lint also reads: it detects their form, and reads no stream a second time."""
+        from aclog.sources.accesses import is_stream
+
+        is_detected = self.accesses_format is None or "%" not in self.accesses_format
+        return [] if not is_detected or any(map(is_stream, self.accesses)) else self.accesses
+
     def check(self) -> None:
         """Raise ConfigError: a file of another kind, or both an index and accesses."""
         if self.out.suffix.lower() not in (".html", ".md"):

@@ -6,6 +6,7 @@ writes it as HTML or Markdown.
 
 import hashlib
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -214,6 +215,8 @@ class ReportQuestion:
     """The source as lint reads it: what these settings exclude is not in it."""
     topics: NameFile | None = None
     """Those that exist, for lint."""
+    accesses: Sequence[str] = ()
+    """Access logs for lint, instead of that of its settings."""
     accepted: Sequence[str] = ()
     """Content that may stay unread."""
     command: CommandLine
@@ -612,7 +615,7 @@ def _admins(question: ReportQuestion, policy: Policy) -> ReportSection:
 
 
 def _lint(question: ReportQuestion) -> ReportSection:
-    linted = lint_source(question.lint_choice, question.settings, topics=question.topics)
+    linted = lint_source(question.lint_choice, question.settings, topics=question.topics, accesses=question.accesses)
     objects = list(linted.report.findings)
     counts = Counter((each.finding.severity.value, each.finding.lint) for each in objects)
     by_lint = (
@@ -628,7 +631,8 @@ def _lint(question: ReportQuestion) -> ReportSection:
         for each in objects
     )
     notes = "; ".join(filter(None, [linted.not_judged, *linted.report.notes()]))
-    command = question.command("lint")
+    flags = (word for path in question.accesses for word in ("--accesses", path))
+    command = question.command(shlex.join(["lint", *flags]))
     parts = [
         Part(
             text=f"{plural(len(objects), 'finding')}.{f' {notes}.' if notes else ''}",

@@ -576,7 +576,7 @@ def _meant_principals(counted: CountedLog, principals: Sequence[str]) -> list[st
     """Return the principals that are meant; those without any access in the log are noted, with near ones."""
     if not principals:
         return []
-    logged = set(counted.accesses.column("principal").unique().to_pylist())
+    logged = {str(each) for each in counted.accesses.column("principal").unique().to_pylist()}
     logged |= {key.principal for key in counted.unread.spans if key.principal is not None}
     meant = []
     for text in principals:

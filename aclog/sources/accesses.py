@@ -372,8 +372,8 @@ class SeenAccesses:
     """Malformed lines or rows that contain an access: its principal is unknown."""
 
 
-def read_seen_accesses(path: str) -> SeenAccesses:
-    """Read a log as aclog.sources.accesses does: of each row the principal, and the request if it is whole.
+def read_seen_accesses(*paths: str) -> SeenAccesses:
+    """Read logs as aclog.sources.accesses does: of each row the principal, and the request if it is whole.
 
     In tables, in lines of JSON and of kafka-authorizer.log, a row may be a principal alone.
 
@@ -382,8 +382,16 @@ def read_seen_accesses(path: str) -> SeenAccesses:
         OSError: it cannot be read.
 
     """
-    with _rereadable(path) as place:
-        return _read_seen(place)
+    seen = []
+    for path in paths:
+        with _rereadable(path) as place:
+            seen.append(_read_seen(place))
+    return SeenAccesses(
+        principals=frozenset[str]().union(*(each.principals for each in seen)),
+        requests=frozenset[Request]().union(*(each.requests for each in seen)),
+        malformed=sum(each.malformed for each in seen),
+        unread=sum(each.unread for each in seen),
+    )
 
 
 def _read_seen(path: str) -> SeenAccesses:
