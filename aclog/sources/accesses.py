@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC
 from enum import Enum, IntEnum
 from errno import ENOENT
@@ -124,6 +124,16 @@ def read_accesses(path: str) -> Accesses:
     if malformed and not counts:
         raise ConfigError(f"{display_name(path)}: no line is an access: {EXPECTED}")
     return Accesses(counts=counts, malformed=malformed, unread=unread)
+
+
+def is_access_log(path: str) -> bool:
+    """Return whether one of the first lines of a file of text is an access; False if that cannot be read."""
+    with suppress(OSError, ValueError, ConfigError):
+        if is_lines(path) and not _is_packed(path):
+            profile = profile_of_lines(path)
+            lines = (line for _, line in islice(_lines(path), _SAMPLE))
+            return any(isinstance(access_of_line(line, profile=profile), Request) for line in lines)
+    return False
 
 
 @contextmanager
