@@ -223,6 +223,7 @@ def _use_by_accesses(
     from aclog.ops.policies import settings_of
     from aclog.ops.report import UseOfAcls
     from aclog.ops.usage import AccessLog, use_of_acls
+    from aclog.usage.evidence import totals_text
 
     use = use_of_acls(AccessLog.of(flags), choice, settings_of(authorizer), flags.days, None, authorizer.configs())
     own: list[tuple[str, object]] = [("--accesses", path) for path in flags.accesses]
@@ -236,6 +237,7 @@ def _use_by_accesses(
         objects=use.objects(),
         command=" ".join(filter(None, ("aclog accesses usage", *words))),
         premises=list(use.premises()),
+        totals=totals_text(use.report),
         has_reasons=False,
     )
 

@@ -175,6 +175,8 @@ class UseOfAcls:
     command: str
     premises: Sequence[str]
     """Sentences: what the answers do not count."""
+    totals: str = ""
+    """How many ACLs are in the state, and how many were removed, if any was."""
     has_reasons: bool
     """Whether an object has the reason why its ACL is not judged."""
 
@@ -662,11 +664,14 @@ def _unused(question: ReportQuestion) -> ReportSection:
     use = question.unused()
     counts: Counter[str] = Counter()
     removable, unjudged = [], []
-    removable_count = unjudged_count = 0
+    removable_count = unjudged_count = removed_unjudged = 0
     for each in use.objects:
         answer = str(each["answer"])
         counts[answer] += 1
         rule = " ".join(str(each[key]) for key in _RULE_TEXT_KEYS)
+        if removed := each.get("removedAt"):
+            removed_unjudged += answer == "NOT_JUDGED"
+            rule = f"{rule} (removed {removed})"
         if each.get("removable"):
             removable_count += 1
             if removable_count <= MOST_ROWS:
@@ -675,9 +680,10 @@ def _unused(question: ReportQuestion) -> ReportSection:
             unjudged_count += 1
             if unjudged_count <= MOST_ROWS:
                 unjudged.append((rule, str(each["reason"])) if use.has_reasons else (rule,))
+    gone = f", {removed_unjudged:,} of them removed" if removed_unjudged else ""
     parts = [
         Part(
-            text=f"The use of each ACL {use.window}.",
+            text=f"The use of each ACL {use.window}.{f' {use.totals}.' if use.totals else ''}",
             command=use.command,
             table=_table(("answer", "ACLs"), ((answer, f"{number:,}") for answer, number in sorted(counts.items()))),
         ),
@@ -694,7 +700,7 @@ def _unused(question: ReportQuestion) -> ReportSection:
             table=_table(("answer", "ACL"), removable, removable_count) if removable else None,
         ),
         Part(
-            text=f"{plural(unjudged_count, 'ACL')} could not be judged.",
+            text=f"{plural(unjudged_count, 'ACL')} could not be judged{gone}.",
             command=use.command,
             table=_table(("ACL", "reason") if use.has_reasons else ("ACL",), unjudged, unjudged_count)
             if unjudged
