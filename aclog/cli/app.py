@@ -432,6 +432,10 @@ class Filling:
         """Return whether the command line names one of these options, or another in their place."""
         return any(self._has_value(name) for name in options)
 
+    def has(self, option: str) -> bool:
+        """Return whether the command has this option."""
+        return option in self._parameters
+
     def put(self, option: str, value: Any) -> bool:
         """Give an option a value, unless the command has no such option, or the command line gives it."""
         if value is None or option not in self._parameters or self._has_value(option):

@@ -28,7 +28,7 @@ class DeniedFlags:
         Option(
             "--principal",
             metavar="TYPE:NAME",
-            help="Only denied requests of this principal; can be repeated.",
+            help="Only requests of this principal, a User without TYPE; can be repeated.",
             show_default="all",
         ),
     ] = field(factory=list)

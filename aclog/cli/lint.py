@@ -28,7 +28,16 @@ from aclog.analysis.rows.report import cluster_title, markdown_text
 from aclog.authorizer.acl import object_of_rule
 from aclog.authorizer.acls_image import Action, RuleChange, changed_acls
 from aclog.cli.answers import rules_text
-from aclog.cli.flags.common import Columns, NoPager, Output, OutputFlags, SourceFlags, check_one_stdin, format_option
+from aclog.cli.flags.common import (
+    Columns,
+    NoPager,
+    Output,
+    OutputFlags,
+    SourceFlags,
+    check_one_stdin,
+    format_option,
+    stdin_among,
+)
 from aclog.cli.flags.repository import RepositoryFlags, rules_of
 from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file
@@ -88,15 +97,16 @@ class ClusterFlags:
         ),
     ] = None
     accesses: Annotated[
-        str | None,
+        list[str],
         Option(
             "--accesses",
             metavar="PATH",
             help="Recent accesses: a log in any form that [cyan]aclog accesses usage[/] reads (lines with only a "
-            "principal are accepted).",
+            "principal are accepted); can be repeated.",
+            show_default=False,
             rich_help_panel=_CLUSTER_PANEL,
         ),
-    ] = None
+    ] = field(factory=list)
     broker_version: Annotated[
         str | None,
         Option(
@@ -136,8 +146,7 @@ class ClusterFlags:
 
     def over(self, settings: "RepositorySettings") -> "RepositorySettings":
         """Return the settings with what the flags give instead."""
-        named = {"groups": self.groups, "accesses": self.accesses}
-        source: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
+        source: dict[str, Any] = {} if self.groups is None else {"groups": self.groups}
         split = None if self.principal_types is None else tuple(map(str.strip, self.principal_types.split(",")))
         values = {
             "broker_version": self.broker_version,
@@ -246,7 +255,7 @@ def lint(source: SourceFlags, cluster: ClusterFlags, flags: LintFlags, repositor
         return
 
     settings = flags.over(cluster.over(repository.load()))
-    raise Exit(print_lint(source, flags, settings))
+    raise Exit(print_lint(source, flags, settings, cluster.accesses))
 
 
 def _tell(flags: LintFlags) -> None:
@@ -379,8 +388,10 @@ CLEAN, FINDINGS = 0, 1
 """Exit codes."""
 
 
-def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettings) -> int:
-    """Print the findings on a source; return the exit code.
+def print_lint(
+    source: SourceFlags, flags: LintFlags, settings: RepositorySettings, accesses: Sequence[str] = ()
+) -> int:
+    """Print the findings on a source; return the exit code. `accesses`: as lint_source.
 
     Raises:
         ConfigError: flags or settings that are not valid, or malformed input.
@@ -393,7 +404,7 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
         raise ConfigError("--fix: expected --acls PATH with the rules of one of the clusters of aclog.toml")
     linted: dict[str, Linted] = {}
     for name, each in each_cluster.items():
-        linted |= {inner or name: part for inner, part in _lint(source, flags, each, name).items()}
+        linted |= {inner or name: part for inner, part in _lint(source, flags, each, name, accesses).items()}
     _print(linted, output)
     fails = False
     suppressed = [each.suppressed_by for part in linted.values() for each in part.report.suppressed]
@@ -417,14 +428,16 @@ def _note_skipped(not_judged: str | None, cluster: str) -> None:
         note(f"{cluster}{not_judged}")
 
 
-def _lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettings, cluster: str) -> dict[str, Linted]:
+def _lint(
+    source: SourceFlags, flags: LintFlags, settings: RepositorySettings, cluster: str, accesses: Sequence[str]
+) -> dict[str, Linted]:
     """Lint one source, and write its fixes; return what was found by cluster, of an empty name if there is one.
 
     `cluster`: the name of a table of aclog.toml, whose files are of one cluster; empty without one.
     """
     rules, settings = rules_of(source, settings)
     files = settings.source
-    check_one_stdin({**rules.files(), "--groups": files.groups, "--accesses": files.accesses})
+    check_one_stdin({**rules.files(), "--groups": files.groups, **stdin_among(accesses or [str(files.accesses)])})
     names = rules.topics()
     choice = rules.choose(topics=names, notes_clusters=False)
     parts = None if cluster else cluster_parts([choice])
@@ -433,7 +446,7 @@ def _lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettings, c
             raise ConfigError(f"--fix: expected the files of one cluster, and there is {parts.note}")
         note(printable(f"{choice.source.name}: {parts.note}"))
     linted = {
-        name: lint_source(each, settings, topics=names, ignore=flags.ignore)
+        name: lint_source(each, settings, topics=names, ignore=flags.ignore, accesses=accesses)
         for name, (each,) in ({"": (choice,)} if parts is None else parts.by_name).items()
         if each is not None
     }

@@ -81,6 +81,7 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
                 settings=settings,
                 lint_choice=lint_choice,
                 topics=topics,
+                accesses=flags.accesses_of_lint() if is_lint else (),
                 accepted=source.accept_unread,
                 command=lambda text: " ".join(filter(None, (f"aclog {text}", own, deciding))),
                 bare_command=lambda text: f"aclog {text} {own}".rstrip(),

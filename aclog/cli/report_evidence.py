@@ -138,6 +138,13 @@ class ReportFlags:
                 raise ConfigError(f"--sections: no section {name[:80]!r}: expected some of {_SECTIONS}")
         return tuple(each for each in Section if each in names)
 
+    def accesses_of_lint(self) -> list[str]:
+        """Return the access logs that lint also reads: it detects their form, and reads no stream a second time."""
+        from aclog.sources.accesses import is_stream
+
+        is_detected = self.accesses_format is None or "%" not in self.accesses_format
+        return [] if not is_detected or any(map(is_stream, self.accesses)) else self.accesses
+
     def check(self) -> None:
         """Raise ConfigError: a file of another kind, or both an index and accesses."""
         if self.out.suffix.lower() not in (".html", ".md"):
@@ -216,6 +223,7 @@ def _use_by_accesses(
     from aclog.ops.policies import settings_of
     from aclog.ops.report import UseOfAcls
     from aclog.ops.usage import AccessLog, use_of_acls
+    from aclog.usage.evidence import totals_text
 
     use = use_of_acls(AccessLog.of(flags), choice, settings_of(authorizer), flags.days, None, authorizer.configs())
     own: list[tuple[str, object]] = [("--accesses", path) for path in flags.accesses]
@@ -229,6 +237,7 @@ def _use_by_accesses(
         objects=use.objects(),
         command=" ".join(filter(None, ("aclog accesses usage", *words))),
         premises=list(use.premises()),
+        totals=totals_text(use.report),
         has_reasons=False,
     )
 

@@ -30,6 +30,7 @@ from aclog.ops.usage import (
     ProvedSuggestion,
     blocking_denies,
     empty_days,
+    evidence_notes,
     few,
     shown_time,
     unjudged_text,
@@ -41,6 +42,7 @@ from aclog.terminal.output import as_of_text, note, optional_time_text, say, tim
 from aclog.terminal.tables import aligned
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.denied import Attempt, Refusals
+from aclog.usage.evidence import totals_text
 from aclog.usage.judging import UsageReport
 from aclog.usage.simulation import Change, Simulation
 from aclog.usage.suggestion import NOT_JUDGED, SuggestedRule, Suggestion
@@ -64,11 +66,14 @@ def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[s
     yield from aligned(("accesses", "status"), _counted(usage_report.counts))
     yield ""
     yield from aligned(("ACLs", "removable", "verdict", "meaning"), _answers(usage_report.rules))
+    if text := totals_text(usage_report):
+        yield text
     yield ""
     if usage_report.unread:
         yield f"{unread_text(usage_report.unread)}: {unjudged_text(usage_report)}"
         yield ""
     yield from after
+    yield from evidence_notes(usage_report)
     denied = usage_report.denied.slice(0, SHOWN_DENIED).to_pylist()
     if denied:
         yield ""
@@ -141,8 +146,11 @@ def report_usage(usage: LogUsage, output: Output) -> None:
     if output.is_rows:
         more = [UNREAD_COLUMN] if usage_report.unread else []
         more += [_PREMISES_COLUMN] if usage.row_premises() else []
+        more += [Column(key=each, spare=True) for each in usage.evidence_keys()]
         output.print_rows((*USAGE_COLUMNS, *more), usage.objects())
         warn_of_unread(usage_report.unread, unjudged_text(usage_report))
+        for text in evidence_notes(usage_report):
+            note(text)
     else:
         for line in summary_lines(usage_report, _removable(usage_report)):
             say(printable(line))
@@ -168,7 +176,8 @@ def _removable(usage_report: UsageReport) -> Iterator[str]:
 
 def _rule_text(row: dict[str, Any]) -> str:
     what = f"{row['permissionType']} {row['principal']} {row['operation']}"
-    return f"{what} on {row['resourceType']} {row['patternType']} '{row['resourceName']}' from {row['host']}"
+    removed = "" if row["in_force_to"] is None else f" (removed {as_of_text(row['in_force_to'])})"
+    return f"{what} on {row['resourceType']} {row['patternType']} '{row['resourceName']}' from {row['host']}{removed}"
 
 
 # The report of `aclog accesses denied`.

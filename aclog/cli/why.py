@@ -42,7 +42,7 @@ from aclog.cli.flags.question import AnswerFlags, Request
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.primitives import current_time_ms
-from aclog.ops.near import near_principals, unknown_topics
+from aclog.ops.near import meant_principal, unknown_topics
 from aclog.ops.policies import StatedSettings, each_generation, policy_of, read_premises, settings_of
 from aclog.ops.why import Since, answer_since
 from aclog.shell.commands import parse_resource
@@ -195,24 +195,10 @@ def principal_of(text: str, image: Image) -> str:
         ConfigError: no type, and ACLs name another type of principal with this name, and no User.
 
     """
-    kind, colon, name = text.partition(":")
-    if not (name and kind if colon else kind):
-        raise ConfigError(f"PRINCIPAL {text!r}: expected a user's name, or TYPE:NAME")
-    named_in_acls = image.acls.principals()
-    principal = text if ":" in text else f"{_USER}{text}"
     users = {f"{_USER}{each.user}" for each in image.scram.describe()}
-    if principal in named_in_acls or principal in users:
-        return principal
-    if ":" not in text:
-        others = sorted(each for each in named_in_acls if each.partition(":")[2] == text)
-        if others:
-            raise ConfigError(f"{text}: no ACL names {principal}, but {', '.join(others)}: expected TYPE:NAME")
-    principals = sorted(named_in_acls | users)
-    same = [each for each in principals if each.casefold() == principal.casefold()]
-    near = same or near_principals(principal, principals)
-    hint = f": did you mean {' or '.join(near)}?" if near else ""
-    case = " (upper and lower case differ)" if same else ""
-    note(printable(f"no ACL and no credential names {principal}{hint}{case}"))
+    principal, unknown = meant_principal(text, image.acls.principals() | users, "no ACL and no credential names")
+    if unknown is not None:
+        note(printable(unknown))
     return principal
 
 

@@ -95,7 +95,8 @@ def acl_usage(
 
     """
     need_usage_extra()
-    from aclog.ops.usage import unjudged_text, use_of_acls, warn_of_unread
+    from aclog.ops.usage import evidence_notes, unjudged_text, use_of_acls, warn_of_unread
+    from aclog.terminal.output import note
 
     # Not named `usage`: the attribute of that name is the package aclog.usage, once anything has imported it.
     with noting("accesses") as notes:
@@ -106,6 +107,8 @@ def acl_usage(
         )
         objects = tuple(use.objects())
         warn_of_unread(use.report.unread, unjudged_text(use.report))
+        for text in evidence_notes(use.report):
+            note(text)
         use.warn()
     return Report(True, objects=objects, notes=tuple(notes))
 

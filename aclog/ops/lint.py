@@ -40,7 +40,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import current_time_ms
 from aclog.ops.policies import existing_topics, policies_of, read_premises
 from aclog.snapshots.image import Image
-from aclog.sources.accesses import SeenAccesses, read_seen_accesses
+from aclog.sources.accesses import read_seen_accesses
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import UNREAD, AclsSource, ChosenSource
 from aclog.sources.formats.rule import StatedRules
@@ -122,9 +122,15 @@ def with_declared(inputs: LintInputs, choice: ChosenSource) -> LintInputs:
 
 
 def lint_inputs(
-    settings: RepositorySettings, topics: ExistingNames | None, *, ignore: Path | None = None
+    settings: RepositorySettings,
+    topics: ExistingNames | None,
+    *,
+    ignore: Path | None = None,
+    accesses: Sequence[str] = (),
 ) -> LintInputs:
-    """Return the inputs from settings, and the existing topics; `ignore` is a file of more suppressions.
+    """Return the inputs from settings, and the existing topics.
+
+    `ignore` is a file of more suppressions; `accesses` are paths of access logs, instead of that of the settings.
 
     Raises:
         ConfigError: an invalid version, principal or lint, or a malformed file; OSError: a file cannot be read.
@@ -132,13 +138,14 @@ def lint_inputs(
     """
     options, source = settings.lint, settings.source
     suppressions = (*options.ignore, *(read_suppressions(ignore) if ignore is not None else ()))
-    accesses = SeenAccesses() if source.accesses is None else read_seen_accesses(source.accesses)
-    if accesses.malformed:
-        warn(f"{source.accesses}: {accesses.malformed:,} lines have no principal and were skipped")
+    paths = accesses or ([] if source.accesses is None else [source.accesses])
+    seen, name = read_seen_accesses(*paths), ", ".join(paths)
+    if seen.malformed:
+        warn(f"{name}: {seen.malformed:,} lines have no principal and were skipped")
     select = _select(options.select)
-    if accesses.unread and _NEAR_MISS in select:
+    if seen.unread and _NEAR_MISS in select:
         warn(
-            f"{source.accesses}: {accesses.unread:,} of these lines are unread accesses, which may be of any principal"
+            f"{name}: {seen.unread:,} of these lines are unread accesses, which may be of any principal"
             f": not judged: {_NEAR_MISS} {BY_ID[_NEAR_MISS].name}"
         )
         select -= {_NEAR_MISS}
@@ -146,8 +153,8 @@ def lint_inputs(
         context=LintContext(
             topics=topics,
             groups=None if source.groups is None else ExistingNames.of(NameFile(source.groups, "a group").names()),
-            seen_principals=accesses.principals,
-            accesses=accesses.requests,
+            seen_principals=seen.principals,
+            accesses=seen.requests,
             broker_version=None if _is_redpanda(options) else _version(options.broker_version),
             broker_principals=_principals(options.broker_principals),
             separators=SEPARATORS if options.separators is None else options.separators,
@@ -253,10 +260,12 @@ def lint_source(
     *,
     topics: NameFile | None = None,
     ignore: Path | None = None,
+    accesses: Sequence[str] = (),
 ) -> Linted:
     """Lint the rules of a source by the settings of a repository; what is not known is noted.
 
-    `topics`: those that exist. `ignore`: a file of more suppressions.
+    `topics`: those that exist. `ignore`: a file of more suppressions. `accesses`: access logs, instead of that of the
+    settings.
 
     Raises:
         ConfigError: settings that are not valid, or malformed input.
@@ -264,7 +273,8 @@ def lint_source(
 
     """
     image = choice.image()
-    inputs = with_declared(lint_inputs(settings, existing_topics(topics, [image], [choice]), ignore=ignore), choice)
+    existing = existing_topics(topics, [image], [choice])
+    inputs = with_declared(lint_inputs(settings, existing, ignore=ignore, accesses=accesses), choice)
     stated = _decided_by(settings)
     policies = policies_of(image, stated)
     policy = next(iter(policies.values()))

@@ -9,7 +9,7 @@ from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, code_name
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import WILDCARD, PatternType, ResourceType
 from aclog.authorizer.settings import is_set, name_text, pattern_text
-from aclog.metalog.errors import plural
+from aclog.metalog.errors import ConfigError, plural
 from aclog.snapshots.image import Image
 
 _MOST = 3
@@ -36,6 +36,31 @@ def near_principals(principal: str, named: Collection[str]) -> list[str]:
         return same[:_MOST]
     near = near_names(name, {text for each in others if (text := each.partition(":")[2]) not in {"", "*"}})
     return [each for text in near for each in others if each.partition(":")[2] == text][:_MOST]
+
+
+def meant_principal(text: str, named: Collection[str], absent: str) -> tuple[str, str | None]:
+    """Return the principal that is meant, `alice` as User:alice, and a note if it is not among the named ones.
+
+    `absent`: the beginning of the note, such as "no ACL names". The note has near principals of the named ones.
+
+    Raises:
+        ConfigError: not a principal; or no type, and only other types of principal with this name are named.
+
+    """
+    kind, colon, name = text.partition(":")
+    if not (name and kind if colon else kind):
+        raise ConfigError(f"PRINCIPAL {text!r}: expected a user's name, or TYPE:NAME")
+    principal = text if colon else f"{_USER}{text}"
+    if principal in named:
+        return principal, None
+    if not colon and (others := sorted(each for each in named if each.partition(":")[2] == text)):
+        raise ConfigError(f"{text}: {absent} {principal}, but {', '.join(others)}: expected TYPE:NAME")
+    same = sorted(each for each in named if each.casefold() == principal.casefold())
+    case = " (upper and lower case differ)" if same else ""
+    return principal, f"{absent} {principal}{_meant(same or near_principals(principal, named))}{case}"
+
+
+_USER = "User:"
 
 
 def spelled_otherwise(principals: Iterable[str], acls: AclsImage) -> Iterator[str]:

@@ -6,6 +6,7 @@ writes it as HTML or Markdown.
 
 import hashlib
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -174,6 +175,8 @@ class UseOfAcls:
     command: str
     premises: Sequence[str]
     """Sentences: what the answers do not count."""
+    totals: str = ""
+    """How many ACLs are in the state, and how many were removed, if any was."""
     has_reasons: bool
     """Whether an object has the reason why its ACL is not judged."""
 
@@ -214,6 +217,8 @@ class ReportQuestion:
     """The source as lint reads it: what these settings exclude is not in it."""
     topics: NameFile | None = None
     """Those that exist, for lint."""
+    accesses: Sequence[str] = ()
+    """Access logs for lint, instead of that of its settings."""
     accepted: Sequence[str] = ()
     """Content that may stay unread."""
     command: CommandLine
@@ -612,7 +617,7 @@ def _admins(question: ReportQuestion, policy: Policy) -> ReportSection:
 
 
 def _lint(question: ReportQuestion) -> ReportSection:
-    linted = lint_source(question.lint_choice, question.settings, topics=question.topics)
+    linted = lint_source(question.lint_choice, question.settings, topics=question.topics, accesses=question.accesses)
     objects = list(linted.report.findings)
     counts = Counter((each.finding.severity.value, each.finding.lint) for each in objects)
     by_lint = (
@@ -628,7 +633,8 @@ def _lint(question: ReportQuestion) -> ReportSection:
         for each in objects
     )
     notes = "; ".join(filter(None, [linted.not_judged, *linted.report.notes()]))
-    command = question.command("lint")
+    flags = (word for path in question.accesses for word in ("--accesses", path))
+    command = question.command(shlex.join(["lint", *flags]))
     parts = [
         Part(
             text=f"{plural(len(objects), 'finding')}.{f' {notes}.' if notes else ''}",
@@ -658,11 +664,14 @@ def _unused(question: ReportQuestion) -> ReportSection:
     use = question.unused()
     counts: Counter[str] = Counter()
     removable, unjudged = [], []
-    removable_count = unjudged_count = 0
+    removable_count = unjudged_count = removed_unjudged = 0
     for each in use.objects:
         answer = str(each["answer"])
         counts[answer] += 1
         rule = " ".join(str(each[key]) for key in _RULE_TEXT_KEYS)
+        if removed := each.get("removedAt"):
+            removed_unjudged += answer == "NOT_JUDGED"
+            rule = f"{rule} (removed {removed})"
         if each.get("removable"):
             removable_count += 1
             if removable_count <= MOST_ROWS:
@@ -671,9 +680,10 @@ def _unused(question: ReportQuestion) -> ReportSection:
             unjudged_count += 1
             if unjudged_count <= MOST_ROWS:
                 unjudged.append((rule, str(each["reason"])) if use.has_reasons else (rule,))
+    gone = f", {removed_unjudged:,} of them removed" if removed_unjudged else ""
     parts = [
         Part(
-            text=f"The use of each ACL {use.window}.",
+            text=f"The use of each ACL {use.window}.{f' {use.totals}.' if use.totals else ''}",
             command=use.command,
             table=_table(("answer", "ACLs"), ((answer, f"{number:,}") for answer, number in sorted(counts.items()))),
         ),
@@ -690,7 +700,7 @@ def _unused(question: ReportQuestion) -> ReportSection:
             table=_table(("answer", "ACL"), removable, removable_count) if removable else None,
         ),
         Part(
-            text=f"{plural(unjudged_count, 'ACL')} could not be judged.",
+            text=f"{plural(unjudged_count, 'ACL')} could not be judged{gone}.",
             command=use.command,
             table=_table(("ACL", "reason") if use.has_reasons else ("ACL",), unjudged, unjudged_count)
             if unjudged

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, timedelta
 from functools import partial
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any, Final, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import evolve, field, frozen
 
 from aclog.analysis.policy import generation_object, merged
@@ -23,7 +24,8 @@ from aclog.authorizer.acl import object_of_rule
 from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, GenerationPair, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
-from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.errors import ConfigError, plural, printable
+from aclog.ops.near import meant_principal
 from aclog.ops.policies import Sides, TwoStates, existing_topics, read_premises, refuse_unless_known
 from aclog.snapshots.deciding_kafka import SETTLED_BY, ranges_text
 from aclog.snapshots.image import Image
@@ -42,6 +44,7 @@ from aclog.usage.accesses.table_formats import NEWEST, TableMoment
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, Ranges
 from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
 from aclog.usage.denied import Attempt, Refusals, attempts_of, refusals
+from aclog.usage.evidence import Youth, unlogged_text, unlogged_types
 from aclog.usage.judging import CountedLog, Each, HowToCount, Judged, UsageReport, count_log, each_in_processes, report
 from aclog.usage.rules import deciding_rules_of_log, deciding_rules_of_state
 from aclog.usage.simulation import Simulation
@@ -368,6 +371,18 @@ _NEVER: Final = (Answer.NEVER_MATCHED, Answer.NEVER_NEEDED)
 _USAGE_KEYS: Final = (*RULE_COLUMNS, "answer", "matched", "needed", "removable")
 
 
+_REQUESTS: Final = "requests"
+"""The premise that the log has requests on the type of resource of an ACL."""
+
+
+def evidence_notes(usage_report: UsageReport) -> Iterator[str]:
+    """Yield why no ACL is judged, if all are younger than the window, and which types of resources are not logged."""
+    if (youth := Youth.of(usage_report)) is not None:
+        yield youth.text(as_of_text(of_micros(int(youth.since[youth.days.argmax()]) * 1000)))
+    if text := unlogged_text(usage_report):
+        yield text
+
+
 @frozen(eq=False, kw_only=True)
 class LogUsage:
     """The use of the ACLs of a source by the accesses of a window."""
@@ -385,6 +400,7 @@ class LogUsage:
             yield _NO_TIMES
         if text := holes_text(self.report):
             yield text
+        yield from evidence_notes(self.report)
         if self.rejects:
             yield rejects_text(self.rejects)
         if self.report.unread:
@@ -396,13 +412,34 @@ class LogUsage:
         """Yield an object for each ACL."""
         # `unread` and `premises` are only there if there are any: the other rows keep their keys
         keys, premises = [*_USAGE_KEYS, *(["unread"] if self.report.unread else [])], self.row_premises()
+        unlogged, more = unlogged_types(self.report), self._evidence()
         for batch in self.report.rules.select(keys).to_batches(max_chunksize=1 << 14):
             for row in batch.to_pylist():
-                yield row | {"premises": premises if row["answer"] in _NEVER else []} if premises else row
+                own = [each for each in premises if each != _REQUESTS or row["resourceType"] in unlogged]
+                known = {"premises": own if row["answer"] in _NEVER else []} if premises else {}
+                yield row | known | next(more)
+
+    def _evidence(self) -> Iterator[JsonObject]:
+        """Yield for each ACL when it was removed, if any was, and since when it is known, if all are too young."""
+        removals, youth = self.report.rules.column("in_force_to"), Youth.of(self.report)
+        is_any = removals.null_count < len(removals)
+        for number, removal in enumerate(removals.to_pylist() if is_any else repeat(None, len(removals))):
+            row: JsonObject = {"removedAt": None if removal is None else as_of_text(removal)} if is_any else {}
+            if youth is not None:
+                row |= {"knownSince": as_of_text(youth.time(number)), "judgedByDays": int(youth.days[number]) or None}
+            yield row
+
+    def evidence_keys(self) -> list[str]:
+        """Return the keys of rows that are only there if an ACL was removed, or if all are younger than the window."""
+        return list(next(self._evidence(), {}))
 
     def row_premises(self) -> list[str]:
-        """Return what is unknown, and could turn the answer about an ACL without use: `history`, `days`."""
-        premises = {"history": not self.report.has_times, "days": bool(empty_days(self.report))}
+        """Return what is unknown, and could turn the answer about an ACL without use: `history`, `days`, `requests`."""
+        premises = {
+            "history": not self.report.has_times,
+            "days": bool(empty_days(self.report)),
+            _REQUESTS: bool(unlogged_types(self.report)),
+        }
         return [name for name, is_unknown in premises.items() if is_unknown]
 
     def warn(self) -> None:
@@ -541,11 +578,12 @@ def denied_requests(
 ) -> DeniedRequests:
     """Return the denied requests of a log, of some principals or of all, by the ACLs of a state.
 
-    `any_host`: whether the proposed ACLs allow every host. `configs`: as use_of_acls. Lines that are not accesses, and
-    unknown settings that could deny more, are noted.
+    `principals`: one without a type is a User; one without any access in the log is noted, with near ones. All counts
+    are of these principals. `any_host`: whether the proposed ACLs allow every host. `configs`: as use_of_acls. Lines
+    that are not accesses, and unknown settings that could deny more, are noted.
 
     Raises:
-        ConfigError: no line of the log is an access.
+        ConfigError: no line of the log is an access, or a principal is ambiguous.
         MetadataError, OSError: the log or the source cannot be read.
 
     """
@@ -557,22 +595,38 @@ def denied_requests(
     warn_of_rejects(counted.rejects)
     if not len(counted.accesses):
         raise log.error("no line is an access: expected one at least")
-    tally = _of_principals(refusals(counted.accesses, rules, settings), principals)
+    meant = _meant_principals(counted, principals)
+    tally = refusals(_of_principals(counted.accesses, meant), rules, settings)
     unread = UnreadAccesses.sum_of((counted.unread.but_of(settings.super_users).may_be_refusals(), tally.unread))
     return DeniedRequests(
         attempts=attempts_of(tally.refusals, any_host=any_host),
         tally=tally,
         rules=rules,
         unknown=unknown,
-        unread=unread.of_principals(principals) if principals else unread,
+        unread=unread.of_principals(meant) if meant else unread,
     )
 
 
-def _of_principals(tally: Refusals, principals: Sequence[str]) -> Refusals:
+def _meant_principals(counted: CountedLog, principals: Sequence[str]) -> list[str]:
+    """Return the principals that are meant; those without any access in the log are noted, with near ones."""
     if not principals:
-        return tally
-    entries = tuple(each for each in tally.refusals if each.access.principal in principals)
-    return evolve(tally, refusals=entries, refused=sum(each.count for each in entries))
+        return []
+    logged = {str(each) for each in counted.accesses.column("principal").unique().to_pylist()}
+    logged |= {key.principal for key in counted.unread.spans if key.principal is not None}
+    meant = []
+    for text in principals:
+        principal, unknown = meant_principal(text, logged, "the log has no access of")
+        if unknown is not None:
+            note(printable(unknown))
+        meant.append(principal)
+    return meant
+
+
+def _of_principals(accesses: pa.Table, principals: Sequence[str]) -> pa.Table:
+    """Return the accesses of some principals; without any, all."""
+    if not principals:
+        return accesses
+    return accesses.filter(pc.is_in(accesses.column("principal"), pa.array(principals, pa.string())))
 
 
 def _attempt_object(attempt: Attempt, rules: Rules) -> JsonObject:

@@ -438,6 +438,8 @@ def _report_on_workers(
             window=judged.window,
             has_times=judged.has_times,
             unread=unknown,
+            known_from=judged.rules.intervals.known_from,
+            logged_types=frozenset(row["resourceType"] for row in decided.select("resourceType").distinct().collect()),
         )
         return usage_report.of_log(counted.rows)
     finally:

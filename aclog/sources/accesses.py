@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC
 from enum import Enum, IntEnum
 from errno import ENOENT
@@ -124,6 +124,16 @@ def read_accesses(path: str) -> Accesses:
     if malformed and not counts:
         raise ConfigError(f"{display_name(path)}: no line is an access: {EXPECTED}")
     return Accesses(counts=counts, malformed=malformed, unread=unread)
+
+
+def is_access_log(path: str) -> bool:
+    """Return whether one of the first lines of a file of text is an access; False if that cannot be read."""
+    with suppress(OSError, ValueError, ConfigError):
+        if is_lines(path) and not _is_packed(path):
+            profile = profile_of_lines(path)
+            lines = (line for _, line in islice(_lines(path), _SAMPLE))
+            return any(isinstance(access_of_line(line, profile=profile), Request) for line in lines)
+    return False
 
 
 @contextmanager
@@ -372,8 +382,8 @@ class SeenAccesses:
     """Malformed lines or rows that contain an access: its principal is unknown."""
 
 
-def read_seen_accesses(path: str) -> SeenAccesses:
-    """Read a log as aclog.sources.accesses does: of each row the principal, and the request if it is whole.
+def read_seen_accesses(*paths: str) -> SeenAccesses:
+    """Read logs as aclog.sources.accesses does: of each row the principal, and the request if it is whole.
 
     In tables, in lines of JSON and of kafka-authorizer.log, a row may be a principal alone.
 
@@ -382,8 +392,16 @@ def read_seen_accesses(path: str) -> SeenAccesses:
         OSError: it cannot be read.
 
     """
-    with _rereadable(path) as place:
-        return _read_seen(place)
+    seen = []
+    for path in paths:
+        with _rereadable(path) as place:
+            seen.append(_read_seen(place))
+    return SeenAccesses(
+        principals=frozenset[str]().union(*(each.principals for each in seen)),
+        requests=frozenset[Request]().union(*(each.requests for each in seen)),
+        malformed=sum(each.malformed for each in seen),
+        unread=sum(each.unread for each in seen),
+    )
 
 
 def _read_seen(path: str) -> SeenAccesses:

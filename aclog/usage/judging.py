@@ -143,6 +143,10 @@ class UsageReport:
     """Accesses that may lie in the window and could not be read or decided; not those of super users."""
     is_denials_only: bool = False
     """Whether the log has denials alone (RowCounts): no ALLOW counts as unused, and no ACL as removable."""
+    known_from: int = ALWAYS
+    """The time since which the ACLs are known, in ms since 1970."""
+    logged_types: frozenset[str] | None = None
+    """The types of resources with a readable access in the window; None if that is unknown."""
 
     def without_proof(self) -> "UsageReport":
         """Return the report without claims that require all premises of decisions to be known.
@@ -232,6 +236,8 @@ def report(
         window=judged.window,
         has_times=judged.has_times,
         unread=unknown,
+        known_from=judged.rules.intervals.known_from,
+        logged_types=frozenset(map(str, counted.column("resourceType").unique().to_pylist())),
     )
     return usage_report.of_log(rows)
 

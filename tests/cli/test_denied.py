@@ -79,6 +79,27 @@ def test_the_change_mends_exactly_what_no_deny_is_in_the_way_of(asked, tmp_path)
     assert {(row["change"], row["principal"]) for row in mended} == {("GAINED", "User:b")}
 
 
+def test_a_principal_without_a_type_is_a_user_and_every_count_is_of_it(asked, tmp_path):
+    whole = aclog("denied", *asked, "--principal", "User:b")
+    bare = aclog("denied", *asked, "--principal", "b")
+    assert (bare.code, bare.lines, bare.err) == (1, whole.lines, "")
+    assert bare.lines[0] == "7 accesses denied (4 distinct), 0 allowed"
+    assert aclog("denied", *asked, "--principal", "a").lines == ["0 accesses denied (0 distinct), 1 allowed"]
+    typed = written(tmp_path / "typed", [ACCESS | {"principal": "Team:b"}])
+    other = aclog("denied", *asked[:2], "--accesses", typed, "--principal", "b")
+    assert (other.code, other.lines) == (2, [])
+    assert "the log has no access of User:b, but Team:b: expected TYPE:NAME" in other.complaint
+    empty = aclog("denied", *asked, "--principal", "User:")
+    assert (empty.code, "expected a user's name, or TYPE:NAME" in empty.complaint) == (2, True)
+
+
+def test_a_principal_without_accesses_is_noted_with_near_ones(asked):
+    result = aclog("denied", *asked, "--principal", "User:B")
+    assert (result.code, result.lines) == (0, ["0 accesses denied (0 distinct), 0 allowed"])
+    assert "note: the log has no access of User:B: did you mean User:b? (upper and lower case differ)" in result.err
+    assert "the log has no access of User:zzz\n" in aclog("denied", *asked, "--principal", "zzz").err
+
+
 def test_nothing_is_refused(tmp_path, asked):
     log = written(tmp_path / "allowed", LOG[:1])
     result = aclog("denied", *asked[:2], "--accesses", log)

@@ -278,3 +278,19 @@ def test_a_word_completes_contexts_and_paths_and_then_names_of_the_source(contex
     assert [each.value for each in offered.items] == ["kafka", "kafka/"]
     assert candidates(app, ["lint"], "ru").kind == "files"
     assert candidates(app, ["diff", "log"], "pr").items[0].value == "prod"
+
+
+def test_an_access_log_beside_a_source_is_named_with_its_flag(home: Path) -> None:
+    week = ROOT / "tests/data/week"
+    for name in ("kafka-authorizer.log", "accesses.jsonl"):
+        shutil.copy(week / name, home / f"a {name}")
+        shutil.copy(week / name, home / name)
+        hint = f": is {name} an access log? expected --accesses {name}"
+        assert hint in aclog("accesses", "denied", name, "--log", "log").complaint
+        quoted = aclog("accesses", "denied", f"a {name}", "--log", "log").complaint
+        assert f"expected --accesses 'a {name}'" in quoted
+        assert "an access log?" not in aclog("acls", "list", name, "--log", "log").complaint
+    for word in ("rules.jsonl", "log", "no-file", "kafka", "-"):
+        refused = aclog("accesses", "denied", word, "--log", "log")
+        assert (refused.code, "named twice" in refused.complaint) == (2, True)
+        assert "an access log?" not in refused.complaint

@@ -241,6 +241,30 @@ def test_usage_judges_as_the_report(tmp_path):
     assert "--timezone +01:00" in " ".join(command)
 
 
+def test_lint_reads_the_accesses_of_the_report(tmp_path):
+    part = tmp_path / "part.jsonl"
+    part.write_text(ACCESSES.read_text().splitlines()[0] + "\n")
+    page = written(tmp_path / "a.md", LOG, "--sections", "lint", "--accesses", ACCESSES, "--accesses", part)
+    assert "skipped checks: 06" not in page
+    [command] = {tuple(words) for words in commands(page) if words[0] == "lint"}
+    assert command.count("--accesses") == 2
+    lints = [json.loads(line)["lint"] for line in aclog(*command, "--format", "jsonl").lines]
+    assert "06" in lints
+    assert {(row[1], row[3]) for row in tables(page)[1]} == {(each, str(lints.count(each))) for each in lints}
+
+
+def test_the_use_of_acls_marks_removed_ones_and_names_what_is_not_logged(tmp_path):
+    log = WEEK / "kafka-authorizer.log"
+    page = written(tmp_path / "a.md", LOG, "--sections", "numbers,unused", "--accesses", log, "--days", "4")
+    assert "17 ACLs for 9 principals." in page
+    assert "19 ACLs: 17 in the state of the source, 2 removed before it." in page
+    assert "3 ACLs could not be judged, 2 of them removed." in page
+    assert "| ALLOW User:\\* WRITE TOPIC LITERAL orders \\* (removed 2026-11-20T07:15:00Z) |" in page
+    assert "the access log has no access to a CLUSTER or a GROUP: were such requests logged?" in page
+    young = written(tmp_path / "b.md", LOG, "--sections", "unused", "--accesses", log)
+    assert "try --days 4" in young.replace("\\", "")
+
+
 def test_the_use_of_acls_has_its_premises(tmp_path):
     lines = [json.loads(line) for line in ACCESSES.read_text().splitlines()]
     (tmp_path / "a.jsonl").write_text(

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.support.builders.state_records import acl, removal
 from tests.support.cli.command import aclog
 from tests.support.spark.access_logs import audit_text
 
+WEEK = Path(__file__).parents[1] / "data" / "week"
 RULE = {
     "resourceType": "TOPIC", "resourceName": "orders", "patternType": "LITERAL", "principal": "User:a", "host": "*",
     "operation": "READ", "permissionType": "ALLOW",
@@ -209,3 +211,53 @@ def test_rows_have_what_is_unknown_of_their_answers(tmp_path, acls):
     history = tmp_path / "history"
     write_log(history, [acl(1)], [acl(2)])
     assert set(map(str, premises("--accesses", log, "--log", history, "--days", 1).values())) == {"None"}
+
+
+def test_acls_that_were_removed_are_marked_and_counted_apart(tmp_path):
+    log = write_log(tmp_path / "metadata", [acl(1), acl(2)], [removal(2)])
+    accesses = written(tmp_path / "log", [ACCESS | {"timestamp": 2500}])
+    text = aclog("usage", "--accesses", accesses, "--log", log, "--days", 1).ok()
+    assert "2 ACLs: 1 in the state of the source, 1 removed before it" in text.lines
+    found = aclog("usage", "--accesses", accesses, "--log", log, "--days", 1, "--format", "jsonl").ok()
+    rows = [json.loads(line) for line in found.lines]
+    assert {row["resourceName"]: row["removedAt"] for row in rows} == {"1": None, "2": "1970-01-01T00:00:02Z"}
+    removed = aclog("usage", "--accesses", accesses, "--log", log, "--as-of", 2, "--format", "jsonl").ok()
+    assert all("removedAt" not in json.loads(line) for line in removed.lines)
+
+
+def test_if_all_acls_are_younger_than_the_window_a_shorter_one_is_named():
+    week = ("--log", WEEK / "log", "--accesses", WEEK / "kafka-authorizer.log")
+    expected = (
+        "no ACL is judged: all are younger than the window, the oldest is known since 2026-11-16T09:10:00Z: "
+        "try --days 4, which judges 16 of 17 ACLs"
+    )
+    assert expected in aclog("usage", *week).ok().lines
+    found = aclog("usage", *week, "--format", "jsonl").ok()
+    assert expected in found.err
+    rows = [json.loads(line) for line in found.lines]
+    assert {row["answer"] for row in rows} == {"NOT_JUDGED"}
+    assert {(row["knownSince"], row["judgedByDays"]) for row in rows if row["removedAt"] is None} == {
+        ("2026-11-16T09:10:00Z", 4),
+        ("2026-11-19T15:00:00Z", None),
+    }
+    shorter = [json.loads(line) for line in aclog("usage", *week, "--days", 4, "--format", "jsonl").ok().lines]
+    judged = [row for row in shorter if row["answer"] != "NOT_JUDGED"]
+    assert (len(judged), any("knownSince" in row for row in shorter)) == (16, False)
+    assert "no window of whole days judges one" in aclog("usage", *week, "--until", "2026-11-17T09:00:00Z").ok().out
+
+
+def test_types_of_resources_that_the_log_has_no_access_to_are_named():
+    week = ("--log", WEEK / "log", "--accesses", WEEK / "kafka-authorizer.log", "--days", 4)
+    expected = (
+        "the access log has no access to a CLUSTER or a GROUP: were such requests logged? 6 removable ACLs are on "
+        "such a resource"
+    )
+    assert expected in aclog("usage", *week).ok().lines
+    found = aclog("usage", *week, "--format", "jsonl").ok()
+    assert expected in found.err
+    removable = [row for row in map(json.loads, found.lines) if row["removable"]]
+    assert {row["resourceType"]: row["premises"] for row in removable} == {
+        "TOPIC": [],
+        "GROUP": ["requests"],
+        "CLUSTER": ["requests"],
+    }

@@ -194,7 +194,9 @@ def test_principals_that_are_close(tmp_path):
     assert "names User:fraud: did you mean User:Fraud? (upper and lower case differ)" in result.err
     assert "did you mean User:Fraud?" in aclog("why", "User:Fruad", "1", "--log", log).err
     assert "did you mean" not in aclog("why", "nobody", "1", "--log", log).err, "only the type is alike"
-    assert "no ACL names User:ops, but Team:ops: expected TYPE:NAME" in aclog("why", "ops", "1", "--log", log).complaint
+    assert "no ACL and no credential names User:ops, but Team:ops: expected TYPE:NAME" in (
+        aclog("why", "ops", "1", "--log", log).complaint
+    )
     assert "no ACL" not in aclog("why", "Team:ops", "2", "--log", log).ok().err
 
 

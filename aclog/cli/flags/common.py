@@ -132,7 +132,7 @@ def check_one_stdin(files: Mapping[str, str | None]) -> None:
         raise ConfigError(f"{' and '.join(readers)}: only one of them can be stdin")
 
 
-def stdin_among(accesses: list[str]) -> dict[str, str | None]:
+def stdin_among(accesses: Sequence[str]) -> dict[str, str | None]:
     """Return --accesses as check_one_stdin takes it: its paths may include stdin."""
     return {"--accesses": _STDIN if _STDIN in accesses else None}
 

@@ -1,5 +1,6 @@
 """Sources by their place on a command line: `aclog lint DIR`, `aclog diff A B`, `aclog console LOG`."""
 
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +22,10 @@ class Flags(Protocol):
         """Return whether the command line names one of these."""
         ...
 
+    def has(self, option: str) -> bool:
+        """Return whether the command has this one."""
+        ...
+
     def put(self, option: str, value: Any) -> bool:
         """Give one a value."""
         ...
@@ -37,7 +42,7 @@ def take_first(word: str, flags: Flags, named: Iterable[str], values: Mapping[st
         OSError: a path cannot be read.
 
     """
-    _refuse(word, named)
+    _refuse(word, named, takes_accesses=flags.has("--accesses"))
     source = recognise(word)
     if source.kind == "context":
         return word
@@ -64,9 +69,16 @@ def _kind(source: SourceWord, values: Mapping[str, Any], configs: Iterable[str],
     return role_flag(source.text, None if config is None else Path(config))
 
 
-def _refuse(word: str, named: Iterable[str]) -> None:
+def _refuse(word: str, named: Iterable[str], *, takes_accesses: bool = False) -> None:
     if (flag := next(iter(named), None)) is not None:
         raise ConfigError(
             f"the source is named twice, by {word[:80]!r} and by {flag}: expected one of them (resources and "
-            "principals have flags, such as --topic)"
+            f"principals have flags, such as --topic){_hint_of_accesses(word) if takes_accesses else ''}"
         )
+
+
+def _hint_of_accesses(word: str) -> str:
+    """Return that a word names an access log, and its flag; nothing if it does not."""
+    from aclog.sources.accesses import is_access_log  # here: it takes all forms of logs, and few words are one
+
+    return f": is {word} an access log? expected --accesses {shlex.quote(word)}" if is_access_log(word) else ""

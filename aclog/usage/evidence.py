@@ -1,0 +1,86 @@
+"""What the answers of a usage report rest on: since when its ACLs are known, which are removed, which types are logged.
+
+Apart from aclog.usage.judging, which workers import: only those that print a report need it.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from aclog.metalog.columns import Int64s
+from aclog.metalog.errors import plural
+from aclog.usage.decisions.intervals import ALWAYS
+from aclog.usage.judging import UsageReport
+from aclog.usage.window import micros_of, of_micros
+
+_DAY_MS: Final = 86_400_000
+
+
+def totals_text(report: UsageReport) -> str:
+    """Return how many ACLs of a report are in the present state, and how many were removed; empty if none was."""
+    present = report.rules.column("in_force_to").null_count
+    removed = len(report.rules) - present
+    if not removed:
+        return ""
+    return f"{plural(len(report.rules), 'ACL')}: {present:,} in the state of the source, {removed:,} removed before it"
+
+
+@frozen(eq=False, kw_only=True)
+class Youth:
+    """Since when each ACL is known, if each in the present state is younger than the window, so that none is judged."""
+
+    since: Int64s
+    """By ordinal, in ms since 1970."""
+    days: Int64s
+    """By ordinal: the longest window, in days, in which an ACL would be judged; 0 without one, or if it was removed."""
+    present: int
+    """The number of ACLs in the present state."""
+
+    @classmethod
+    def of(cls, report: UsageReport) -> "Youth | None":
+        """Return it for a report; None if an ACL in the present state was known in the whole window."""
+        begins = report.rules.column("in_force_from").cast(pa.int64()).fill_null(pa.scalar(ALWAYS, pa.int64()))
+        since = np.maximum(np.asarray(begins) // 1000, report.known_from)
+        is_present = np.asarray(report.rules.column("in_force_to").is_null())
+        start, until = micros_of(report.window.start) // 1000, micros_of(report.window.until) // 1000
+        if not is_present.any() or (since[is_present] <= start).any():
+            return None
+        days = np.where(is_present, np.maximum(until - since, 0) // _DAY_MS, 0)
+        return cls(since=since, days=days, present=int(is_present.sum()))
+
+    def time(self, number: int) -> datetime:
+        """Return since when an ACL is known, by its ordinal."""
+        return of_micros(int(self.since[number]) * 1000)
+
+    def text(self, time_text: str) -> str:
+        """Return why no ACL is judged, and which window would judge some; `time_text` is the earliest time."""
+        most = int(self.days.max())
+        known = f"all are younger than the window, the oldest is known since {time_text}"
+        if not most:
+            return f"no ACL is judged: {known}: no window of whole days judges one"
+        number = int((self.days >= most).sum())
+        return f"no ACL is judged: {known}: try --days {most}, which judges {number:,} of {plural(self.present, 'ACL')}"
+
+
+def unlogged_types(report: UsageReport) -> Sequence[str]:
+    """Return the types of resources of removable ACLs to which no access of the window is: were they logged at all?"""
+    if report.logged_types is None:
+        return ()
+    removable = report.rules.filter(report.rules.column("removable")).column("resourceType").to_pylist()
+    return tuple(sorted({str(each) for each in removable} - report.logged_types))
+
+
+def unlogged_text(report: UsageReport) -> str:
+    """Return which these types are, and how many removable ACLs are on them; empty without one."""
+    types = unlogged_types(report)
+    if not types:
+        return ""
+    removable = report.rules.filter(report.rules.column("removable")).column("resourceType").to_pylist()
+    number = sum(each in types for each in removable)
+    what = " or a ".join(types)
+    of_them = f"{plural(number, 'removable ACL')} {('is', 'are')[number != 1]} on such a resource"
+    return f"the access log has no access to a {what}: were such requests logged? {of_them}"
