@@ -13,6 +13,7 @@ from aclog.authorizer.acl import (
     NO_ORIGINS,
     Origins,
     ResourcePattern,
+    StandardAclWithId,
     code_name,
     host_address,
     origin_text,
@@ -23,14 +24,14 @@ from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.explain import ExplainOptions, Explanation, action_text
 from aclog.authorizer.explain import explain as explain_decision
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
-from aclog.authorizer.settings import Generation
+from aclog.authorizer.settings import Generation, controllers_decide
 from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer, build_authorizer
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags
 from aclog.cli.flags.question import PANEL, AnswerFlags, Request, RequestFlags
 from aclog.cli.images import ORIGIN_COLUMNS, RULE_COLUMNS, RangeWatch
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import printable
-from aclog.ops.policies import StatedSettings, each_generation, warn_of_super_users
+from aclog.ops.policies import EachGeneration, StatedSettings, each_generation, warn_of_super_users
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.snapshots.image import Image, StateSource
 from aclog.terminal.columns import Column, Row
@@ -238,9 +239,10 @@ def explain(
     image = choice.image()
     each = each_generation(image, authorizer, [(one.resource_type, one.operation) for one in requests])
     options = evolve(options, origins=choice.origins, premises=read_premises(choice, authorizer.configs()))
-    explained = [_explained(image, each.stated, one, options) for one in requests]
+    explained = [_explained(image, _stated_for(one, each), one, options) for one in requests]
+    _warn_of_ranges(image.acls.with_options(documented=authorizer.documented, cidr=False), explained, options.origins)
     if origins:
-        explained = [one.with_log_origins(choice.source, image) for one in explained]
+        explained = _with_log_origins(explained, choice.source, image)
     each.warn()
     allowed = all(one.first.allowed for one in explained)
     if not allowed:
@@ -262,10 +264,10 @@ class _Explained:
     first: Explanation
     others: Mapping[Generation, Explanation]
 
-    def with_log_origins(self, source: StateSource, image: Image) -> "_Explained":
-        """Return it with the locations of its ACLs in the log. Raises as `with_log_origins`."""
-        others = {of: with_log_origins(other, source, image) for of, other in self.others.items()}
-        return evolve(self, first=with_log_origins(self.first, source, image), others=others)
+    @property
+    def all(self) -> Mapping[Generation, Explanation]:
+        """The explanations by generation."""
+        return {self.generation: self.first, **self.others}
 
     def to_dict(self) -> Row:
         """Return it for JSON."""
@@ -287,6 +289,13 @@ class _Explained:
             yield from explanation_lines(other)
 
 
+def _stated_for(request: Request, each: EachGeneration) -> Mapping[Generation, StatedSettings]:
+    """Return what is stated, for each generation that may decide this one of several requests."""
+    if controllers_decide(request.resource_type, request.operation):
+        return each.stated
+    return {generation: own for generation, own in each.stated.items() if generation in each.of_brokers}
+
+
 def _explained(
     image: Image, stated: Mapping[Generation, StatedSettings], request: Request, options: ExplainOptions
 ) -> _Explained:
@@ -298,11 +307,49 @@ def _explained(
 
         asked = asked_of(request)
         explanations = {of: explained(policy_of(image, own), *asked, options) for of, own in stated.items()}
-        for of, explanation in explanations.items():
-            watch_ranges(explanation, stated[of])
     generation, _ = strictest({of: explanation.decision for of, explanation in explanations.items()})
     first = explanations.pop(generation)
     return _Explained(generation=generation, first=first, others=explanations)
+
+
+def _warn_of_ranges(acls: AclsImage, explained: Sequence[_Explained], origins: Origins) -> None:
+    """Warn once of the ACLs with a CIDR range as host that a Kafka up to 4.3 compares with a host of the requests."""
+    rules: dict[StandardAclWithId, None] = {}
+    for one in explained:
+        older = next((each for of, each in one.all.items() if of is not Generation.V4_4), None)
+        if older is None:
+            continue
+        pattern = older.action.resource_pattern
+        if pattern.pattern_type == PatternType.LITERAL:
+            rules.update(dict.fromkeys(acls.candidates(pattern.resource_type, pattern.name)))
+        else:
+            rules.update(dict.fromkeys(each.rule for each in older.rules))
+    watch = RangeWatch(origins)
+    watch.watch_all(rules, _OLDER)
+    watch.report()
+
+
+def _with_log_origins(explained: list[_Explained], source: StateSource, image: Image) -> list[_Explained]:
+    """Return the explanations with the locations of their ACLs in the log; the same if their source has no log.
+
+    Raises:
+        MetadataError: the log is damaged, or no checkpoint reaches its start.
+
+    """
+    if source.log is None:
+        return explained
+    from aclog.sources.logs import past_of  # reads the whole log, which only this needs
+
+    rules = [each.rule for one in explained for explanation in one.all.values() for each in explanation.rules]
+    past = past_of(source, image.end_offset, {rule.id: rule.acl for rule in rules if rule.id is not None})
+
+    def placed(explanation: Explanation) -> Explanation:
+        return evolve(explanation, options=evolve(explanation.options, origins=past))
+
+    return [
+        evolve(one, first=placed(one.first), others={of: placed(other) for of, other in one.others.items()})
+        for one in explained
+    ]
 
 
 def _print_one(explained: _Explained, how: Output, *, in_log: bool) -> None:
@@ -368,43 +415,13 @@ def _request_rows(explanation: Explanation) -> Iterator[Row]:
 
 
 def explain_one(image: Image, stated: StatedSettings, request: Request, options: ExplainOptions) -> Explanation:
-    """Return the explanation of a decision; warn of ACLs with a CIDR range as host.
+    """Return the explanation of a decision.
 
     Raises:
         ConfigError, InvalidRequestError: as aclog.cli.explain.decide.
 
     """
     context, action = asked_of(request)
-    pattern = action.resource_pattern
     decision = authorizer_of(image, stated).decide(context, action)
-    has_ranges = stated.generation is Generation.V4_4
-    acls = image.acls.with_options(documented=stated.documented, cidr=has_ranges)
-    if not has_ranges:
-        watch = RangeWatch(options.origins)
-        watch.watch_all(acls.candidates(pattern.resource_type, pattern.name), _OLDER)
-        watch.report()
+    acls = image.acls.with_options(documented=stated.documented, cidr=stated.generation is Generation.V4_4)
     return explain_decision(acls, decision, context, action, options=options)
-
-
-def watch_ranges(explanation: Explanation, stated: StatedSettings) -> None:
-    """Warn of ACLs with a CIDR range as host among those of an explanation."""
-    if stated.generation is not Generation.V4_4:
-        watch = RangeWatch(explanation.options.origins)
-        watch.watch_all((each.rule for each in explanation.rules), _OLDER)
-        watch.report()
-
-
-def with_log_origins(explanation: Explanation, source: StateSource, image: Image) -> Explanation:
-    """Return an explanation of `image` with the locations of its ACLs; the same if its source has no log.
-
-    Raises:
-        MetadataError: the log is damaged, or no checkpoint reaches its start.
-
-    """
-    if source.log is None:
-        return explanation
-    from aclog.sources.logs import past_of  # reads the whole log, which only this needs
-
-    ids = {each.rule.id: each.rule.acl for each in explanation.rules if each.rule.id is not None}
-    past = past_of(source, image.end_offset, ids)
-    return evolve(explanation, options=evolve(explanation.options, origins=past))

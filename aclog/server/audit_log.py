@@ -63,15 +63,15 @@ class AuditLog:
     _room: Any = field(factory=threads.condition, init=False)
     _writer: Any = field(init=False)
     _is_closed: bool = field(default=False, init=False)
-    _unwritten: int = field(default=0, init=False)
-    """Lines of the last writes, if these failed."""
+    _doubtful: int = field(default=0, init=False)
+    """Lines of the last writes, if these failed: a part of them may be in the stream, or in its buffer."""
     _failures: Counter = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.wanted = _OUTCOMES.get(self.level, 0)
         self._failures = Counter(
             "aclog_audit_write_failures",
-            "Writes of the audit log that failed; up to 256 lines each are missing.",
+            "Writes of the audit log that failed; up to 256 lines each may be missing.",
             registry=self._registry,
         )
         self._writer = threads.Thread(target=self._write_all, name="audit log", daemon=True)
@@ -85,6 +85,8 @@ class AuditLog:
     ) -> None:
         self._is_closed = True
         self._awake.set()
+        with self._room:
+            self._room.notify_all()
         self._writer.join()
 
     def __call__(self, context: RequestContext, action: Action, decision: Decision) -> None:
@@ -122,18 +124,20 @@ class AuditLog:
 
     def _write(self, batch: list[Queued]) -> None:
         try:
-            self._stream.write("".join(map(self._format, batch)))
+            # A failed write may have ended within a line, which must not be the beginning of the next one.
+            start = "\n" if self._doubtful else ""
+            self._stream.write(start + "".join(map(self._format, batch)))
             self._stream.flush()
-        except (OSError, ValueError) as error:  # ValueError: the stream is closed
+        except Exception as error:  # noqa: BLE001 - without this thread, every decision would wait for room
             # As Kafka's appenders, a node continues to decide on a full disk; the metric and the log have the gap.
-            if not self._unwritten:
+            if not self._doubtful:
                 _log.error("cannot write the audit log: %s", error)
-            self._unwritten += len(batch)
+            self._doubtful += len(batch)
             self._failures.inc()
             return
-        if self._unwritten:
-            _log.error("audit lines that were not written: %d", self._unwritten)
-            self._unwritten = 0
+        if self._doubtful:
+            _log.error("the audit log is written again; lines that may be missing: %d", self._doubtful)
+            self._doubtful = 0
 
 
 @define(eq=False)

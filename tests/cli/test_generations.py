@@ -362,6 +362,22 @@ def test_a_broker_that_is_upgraded_is_a_change_to_who_follows(rolling, capsys):
     assert last == []
 
 
+def test_each_request_of_an_intent_is_decided_by_those_who_decide_it(tmp_path):
+    """Controllers of 4.3 beside brokers of 4.4 decide on CREATE, ALTER and DELETE, and not on DESCRIBE."""
+    names = ("CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
+    rules = [acl_record(9 + at, acl("orders", "User:a", RANGE, AclOperation[name])) for at, name in enumerate(names)]
+    source = log_of(tmp_path / "log", [broker(1, 33), controller(3, 30)], rules)
+    asked = ("--principal", "User:a", "--topic", "orders", "--host", "10.1.2.3")
+    shown = aclog("explain", *source, *asked, "--intent", "admin", "--format", "json", "--origins").denied()
+    requests = {each["operation"]: each for each in json.loads(shown.out)["requests"]}
+    for name, request in requests.items():
+        alone = aclog("explain", *source, *asked, "--operation", name, "--format", "json", "--origins")
+        assert request == json.loads(alone.out), name
+    assert {each["decision"] for each in requests.values()} == {"ALLOWED", "DENIED"}
+    assert requests["DESCRIBE"]["decision"] == "ALLOWED"
+    assert len([line for line in shown.err.splitlines() if "CIDR range" in line]) == 1
+
+
 def test_controllers_count_for_what_they_decide_and_for_nothing_else(tmp_path):
     upgraded = [broker(1, 30), controller(3, 33)]
     source = log_of(tmp_path / "log", upgraded, [acl_record(9, ALTER)])
