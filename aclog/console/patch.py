@@ -31,19 +31,23 @@ def _is_line(place: FileOrigin) -> bool:
 def patch_lines(changes: Sequence[RuleChange], origins: Origins, others: Iterable[StandardAcl]) -> Iterator[str]:
     """Yield a unified diff, with line ends, that makes changes in the files that state the rules.
 
+    It names the files from their directory that has `.git`, so `git apply` takes it there.
+
     A new rule goes below those of its principal, if a file has some, or to the end of the first file; `others` are the
     rules of the source, of which the first ones with a file decide that.
 
     Raises:
         ConfigError: a rule is stated in another format, or by a line that has changed since it was read; or no file of
-            JSON lines is known. OSError: a file cannot be read.
+            JSON lines is known; or a file is in no repository of git, or in another one than the first file.
+            OSError: a file cannot be read.
 
     """
     removed = [each.acl for each in changes if not each.added]
     places = [(acl, place) for acl in removed for place in _places(acl, origins)]
     added = [each.acl for each in changes if each.added]
     homes = _homes(added, origins, others, [place.file for _, place in places])
-    files = dict.fromkeys([*(place.file for _, place in places), *homes.values()])
+    files = list(dict.fromkeys([*(place.file for _, place in places), *homes.values()]))
+    names = _names(files)
     for file in files:
         before = _lines_of(file)
         gone = {place.line: acl for acl, place in places if place.file == file}
@@ -54,16 +58,35 @@ def patch_lines(changes: Sequence[RuleChange], origins: Origins, others: Iterabl
         after = [line for number, line in enumerate(before, 1) if number not in gone]
         for acl in new:
             _insert(after, acl)
-        name = file.lstrip("/")
+        name = names[file]
         yield from _diff(before, after, f"a/{name}", f"b/{name}")
+
+
+def _names(files: Sequence[str]) -> dict[str, str]:
+    """Return the name of each file in its repository; git patches no symbolic link, so it is that of the target."""
+    paths = {file: Path(file).resolve() for file in files}
+    roots = {file: _repository(path) for file, path in paths.items()}
+    for file, root in roots.items():
+        if root is None:
+            raise ConfigError(f"{file}: not in a git repository: `git apply` cannot patch it")
+        if root != roots[files[0]]:
+            raise ConfigError(f"{file}: not in the git repository of {files[0]}: a patch is for one repository")
+    return {file: path.relative_to(roots[file] or path).as_posix() for file, path in paths.items()}
+
+
+def _repository(path: Path) -> Path | None:
+    return next((each for each in path.parents if (each / ".git").exists()), None)
 
 
 def _lines_of(file: str) -> list[str]:
     """Return the lines of a file with their ends; other line ends of Unicode are in names."""
     try:
-        return re.findall(r"[^\n]*\n|[^\n]+", Path(file).read_bytes().decode())
+        text = Path(file).read_bytes().decode()
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: not text in UTF-8: it cannot be patched") from error
+    if text.removeprefix("\ufeff").lstrip().startswith("["):
+        raise ConfigError(f"{file}: a JSON array: only JSON lines are patched")
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def _places(acl: StandardAcl, origins: Origins) -> list[FileOrigin]:

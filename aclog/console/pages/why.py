@@ -671,10 +671,17 @@ def comment_file(console: Console, parameters: Parameters) -> File:
     foot = (f"{console.name}: from {span.first} to {span.last}", *filter(None, (compared.ambiguity(),)))
     # Between Kafkas of two generations there is one comparison, or its rows are marked.
     named = {each: one for each, one in compared.comparisons.items() if not isinstance(each, GenerationPair)}
+    unknown = _turning(state.premises, compared)
+    doubts = (
+        *((unknown.decided("every request is decided the same"),) if unknown else ()),
+        *(each.text for each in history_notices(current, state.offset)),
+        *span.notes,
+    )
     review = Review(
         comparisons=named or {None: next(iter(compared.comparisons.values()))},
         rows=compared.rows,
         foot=foot,
+        doubts=doubts,
         fail_on=(),
     )
     content = "".join(f"{line}\n" for line in comment_of_clusters({"": review}))

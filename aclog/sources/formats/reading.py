@@ -105,6 +105,8 @@ def is_array(file: SourceFile) -> bool:
 
 _DECODER = json.JSONDecoder()
 _BETWEEN = re.compile(r"[ \t\r\n]*")
+_ARRAY = "json"
+"""The format of locations in an array, of which a line may be a part of a rule; those of JSON lines have no format."""
 
 
 def _array_rules(file: SourceFile) -> Iterator[LocatedRule]:
@@ -120,7 +122,7 @@ def _array_rules(file: SourceFile) -> Iterator[LocatedRule]:
             rule = rule_of_object(value)
         except (ValueError, RecursionError) as error:
             raise file.error(line, f"not JSON: {error}") from error
-        yield LocatedRule(acl=rule.acl, id=rule.id, origin=FileOrigin(file=file.name, line=line))
+        yield LocatedRule(acl=rule.acl, id=rule.id, origin=FileOrigin(file=file.name, line=line, form=_ARRAY))
         at = _BETWEEN.match(text, end).end()  # type: ignore[union-attr]
         separator = text[at : at + 1]
         if separator not in ("]", ","):

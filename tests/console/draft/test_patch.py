@@ -54,6 +54,7 @@ def test_git_applies_it_and_only_the_changes_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     files = {"a.jsonl": [ALICE, ODD], "b.jsonl": [BOB, ALICE]}
     write(tmp_path, files, end)
     changes = [RuleChange(added=False, acl=ALICE), RuleChange(added=True, acl=NEW), RuleChange(added=True, acl=OTHER)]
@@ -63,8 +64,60 @@ def test_git_applies_it_and_only_the_changes_are_made(
     assert rules_in(tmp_path / "b.jsonl") == [object_of_rule(BOB)]
 
 
+@pytest.mark.process
+@pytest.mark.parametrize("kind", ["beside", "above", "absolute", "linked"])
+def test_git_applies_it_at_the_root_for_a_console_in_a_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    root, below = tmp_path / "root", tmp_path / "root" / "some rules"
+    below.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(root)
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    write(root, {"up.jsonl": [ALICE, BOB]})
+    write(below, {"rules.jsonl": [ALICE, BOB]})
+    monkeypatch.chdir(below)
+    names = {"above": "../up.jsonl", "absolute": str(root / "up.jsonl"), "linked": str(tmp_path / "link" / "up.jsonl")}
+    source = AclsSource(names.get(kind, "rules.jsonl"))
+    console = evolve(console_of(source), origins=source.origins)
+    patch = patch_file(console, Parameters({"rules": "- ALLOW User:bob READ on TOPIC billing"})).content
+    for flags in (("--check",), ()):
+        subprocess.run(["git", "apply", *flags, "-"], input=patch.encode(), cwd=root, check=True)
+    assert rules_in(root / "up.jsonl" if kind in names else below / "rules.jsonl") == [object_of_rule(ALICE)]
+
+
+def test_a_file_in_no_repository_or_in_another_one_is_refused(tmp_path: Path) -> None:
+    one, other, none = (tmp_path / each for each in ("one", "other", "none"))
+    for folder in (one, other, none):
+        folder.mkdir()
+        write(folder, {"a.jsonl": [ALICE]})
+    for folder in (one, other):
+        (folder / ".git").mkdir()
+    changes = [RuleChange(added=False, acl=ALICE)]
+    with pytest.raises(ConfigError, match=r"none/a\.jsonl: not in a git repository"):
+        list(patch_lines(changes, Stated({str(none / "a.jsonl"): [ALICE]}), [ALICE]))
+    both = {str(each / "a.jsonl"): [ALICE] for each in (one, other)}
+    with pytest.raises(ConfigError, match=r"other/a\.jsonl: not in the git repository of .*one/a\.jsonl"):
+        list(patch_lines(changes, Stated(both), [ALICE]))
+
+
+@pytest.mark.parametrize("start", ["", "\ufeff \n"])
+def test_an_array_is_not_patched_and_not_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".git").mkdir()
+    lines = ",\n".join(json.dumps(object_of_rule(each)) for each in (ALICE, BOB))
+    (tmp_path / "rules.json").write_text(f"{start}[\n{lines}\n]\n", encoding="utf-8")
+    source = AclsSource("rules.json")
+    console = evolve(console_of(source), origins=source.origins)
+    page = view(console, "/draft", rules="ALLOW User:alice READ on TOPIC news")
+    [saving] = [part for part in page.parts if isinstance(part, Links) and part.key == "saving"]
+    assert not [cell for cell in saving.links if "patch" in cell.text]
+    with pytest.raises(ConfigError, match=r"rules\.json: a JSON array: only JSON lines are patched"):
+        list(patch_lines([RuleChange(added=True, acl=NEW)], Stated({"rules.json": [ALICE, BOB]}), [ALICE]))
+
+
 def test_the_page_links_and_serves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / ".git").mkdir()
     write(tmp_path, {"a.jsonl": [ALICE, BOB]})
     source = AclsSource("a.jsonl")
     console = evolve(console_of(source), origins=source.origins)
@@ -89,6 +142,7 @@ def test_the_page_links_and_serves_it(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_file_that_has_changed_since_is_not_patched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / ".git").mkdir()
     write(tmp_path, {"a.jsonl": [BOB, ALICE]})
     with pytest.raises(ConfigError, match=r"a\.jsonl:1: the file has changed"):
         list(patch_lines([RuleChange(added=False, acl=ALICE)], Stated({"a.jsonl": [ALICE]}), [ALICE]))

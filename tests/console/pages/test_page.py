@@ -4,14 +4,17 @@ from datetime import UTC, datetime
 from random import Random
 
 import pytest
+from attrs import evolve
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
 from aclog.analysis.review.comment import Risk, by_risk, comment_of_clusters
 from aclog.analysis.review.review import Review
 from aclog.analysis.rows.report import row_cells
+from aclog.authorizer.codes import AclPermissionType
 from aclog.authorizer.settings import Settings
-from aclog.console.live import LiveState
+from aclog.authorizer.standard import Premise, Premises
+from aclog.console.live import LivePremises, LiveState
 from aclog.console.pages.page import BadParameterError, CommandLine, Facts, Form, Kind, Links, Parameters, Table
 from aclog.console.pages.states import Console, States
 from aclog.console.pages.why import changes_page, comment_file
@@ -21,6 +24,7 @@ from aclog.snapshots.moments import end_offset_at
 from aclog.snapshots.publisher import recover
 from aclog.targets.applies import append_applies, applied_line, done_line
 from tests.support.analysis.timelines import batches_of
+from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.log_files import KAFKA_LOGS
 from tests.support.builders.state_logs import write_log
 from tests.support.processes.waiting import wait_until
@@ -86,6 +90,27 @@ def test_the_comment_is_that_of_a_review_of_two_replays_in_the_order_of_the_page
     shown = texts(part(page(console, f"since={first}&until={last}&all=1"), "difference"))
     assert in_comment == [cells[0] for cells in shown][: len(in_comment)]
     assert len(in_comment) == min(len(shown), 10)
+
+
+def test_the_comment_has_the_conditions_of_its_answer(tmp_path):
+    deny = acl("orders", "User:a", permission_type=AclPermissionType.DENY)
+    directory = write_log(tmp_path / "log", [acl_record(1, acl("news", "User:b"))], [acl_record(2, deny)])
+    premise = Premise(name="a gap", problem="lost", unless="lost records matter", settled_by="another log", denies=True)
+    with console_on(directory) as known:
+        whole(known.history.live)
+        assert "every request is decided the same" not in comment_file(known, Parameters.of("since=1&until=2")).content
+        premises = LivePremises(settings=lambda: Premises((premise,)), tell=lambda _: None)
+        states = States(live=known.states.live, settings=Settings(), premises=premises)
+        content = comment_file(evolve(known, states=states), Parameters.of("since=1&until=2")).content
+    assert "- every request is decided the same unless lost records matter (another log)" in content.splitlines()
+
+
+def test_the_comment_has_the_notices_on_an_unknown_history():
+    with console_on(SMALL, most=10) as console:
+        begin = whole(console.history.live).timeline.begin
+        lines = comment_file(console, Parameters.of("since=0")).content.splitlines()
+    assert any(each.startswith(f"- The history is known from offset {begin:,}") for each in lines)
+    assert any(each.startswith("- since 0: unknown state") for each in lines)
 
 
 @pytest.mark.parametrize("seed", range(4))
