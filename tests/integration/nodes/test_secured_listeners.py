@@ -163,7 +163,7 @@ def test_a_name_that_no_rule_takes_is_a_failed_login(node: SecuredNode) -> None:
     assert "login failed: No rules apply to CN=Nobody,OU=Elsewhere" in node.output
     with Wire(node, "ASKED", "nobody") as client:
         assert client.described() == 31
-    assert "Principal = User:CN=Nobody,OU=Elsewhere is Denied" in node.output
+    wait_until(lambda: "Principal = User:CN=Nobody,OU=Elsewhere is Denied" in node.output, "its line")
 
 
 @pytest.mark.tier("test")

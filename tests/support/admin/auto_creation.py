@@ -27,6 +27,7 @@ from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.barrier import Barrier
 from tests.support.nodes.server_properties import Ports, password, server_properties
 from tests.support.nodes.wire_client import WireClient, nested
+from tests.support.processes.waiting import wait_until
 
 GOLDEN = ROOT / "tests" / "data" / "kafka-4.3.1-admin" / "auto-creation.jsonl"
 
@@ -129,7 +130,13 @@ def _row(node: AclogNode | RealNode, client: WireClient, case: Case, *, enabled:
     rows = sorted(
         (_topic(each) for each in answer.topics if not each.partitions), key=lambda row: (row["name"] or "", str(row))
     )
-    log = sorted(match.groups() for match in _DECISION.finditer(node.output[before:]))
+    probe = f"probe-{before}"
+    client.ask(METADATA, 9, topics=(_request_topic(9, probe),), **flags | {"allow_auto_topic_creation": False})
+    # A node writes its audit log in the order of the decisions, but later.
+    wait_until(lambda: probe in node.output[before:], "the log of the request")
+    log = sorted(
+        match.groups() for match in _DECISION.finditer(node.output[before:]) if not match[5].startswith("probe-")
+    )
     return {"auto.create.topics.enable": enabled, "case": case.name, "topics": rows, "log": list(map(list, log))}
 
 
