@@ -21,7 +21,7 @@ from aclog.terminal.output import emit, note, notices_to, time_text
 from aclog.usage.accesses.access_log import check_no_tables, files_of, listed
 from aclog.usage.accesses.followed import FollowedLog
 from aclog.usage.accesses.lines import FileChangedError
-from aclog.usage.accesses.objects import is_object_path
+from aclog.usage.accesses.objects import check_address, is_object_path
 from aclog.usage.accesses.table_formats import tables_among
 from aclog.usage.window import UnreadAccesses
 
@@ -114,6 +114,8 @@ def file_feed(flags: AccessesFlags) -> Iterator[FileFeed]:
     """
     form, profile = stated_format(flags.accesses_format)
     check_no_tables(tables_among(flags.accesses))
+    for path in filter(is_object_path, flags.accesses):
+        check_address(path)
     flags.moment().check_used(flags.accesses, ())
     for path in flags.accesses:
         if is_object_path(path):

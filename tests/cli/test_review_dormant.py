@@ -84,3 +84,90 @@ def test_values_make_rules_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_call_of_a_module_without_rules_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changed = _CALL.replace('"orders"', '"payments"')
     assert not _unread(tmp_path, monkeypatch, _CALL, changed, inner='variable "name" {}\n')
+
+
+_NAME, _SWITCH = '  name = "orders"\n', "  enabled = var.enabled\n"
+_OUTER_CALL = _ENABLED + 'module "m" {\n  source = "./m"\n' + _SWITCH + "}\n"
+_USER = """\
+resource "kubernetes_manifest" "a" {
+  count    = var.enabled ? 1 : 0
+  manifest = {
+    apiVersion = "kafka.strimzi.io/v1"
+    kind       = "KafkaUser"
+    metadata   = { name = "app" }
+    spec       = {
+      authorization = { type = "simple", acls = [{ resource = { type = "topic", name = "a" }, operations = ["Read"] }] }
+    }
+  }
+}
+"""
+_OTHER = """\
+resource "kubernetes_manifest" "a" {
+  count    = var.enabled ? 1 : 0
+  manifest = { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "a" }, data = { mode = "Read" } }
+}
+"""
+_LOCAL = _ACL.replace("COUNT", _COUNT).replace('"orders"', "local.name")
+_DEEP = _CALL.replace(_NAME, "")
+
+
+@pytest.mark.parametrize(
+    ("files", "changed", "change", "unread"),
+    [
+        # the module of a call, a module that it calls, and a local
+        ({"m.tf": _CALL, "m/m.tf": _INNER}, "m/m.tf", ("User:app", "User:*"), ["m.tf:4 variables:module"]),
+        (
+            {
+                "m.tf": _DEEP,
+                "m/m.tf": 'module "n" {\n  source = "../n"\n}\n',
+                "n/n.tf": _ACL.replace("COUNT", ""),
+            },
+            "n/n.tf",
+            ("User:app", "User:*"),
+            ["m.tf:4 variables:module"],
+        ),
+        (
+            {"m.tf": _ENABLED + _LOCAL, "l.tf": 'locals {\n  name = local.other\n  other = "orders"\n}\n'},
+            "l.tf",
+            ('"orders"', '"*"'),
+            ["m.tf:4 variables:kafka_acl"],
+        ),
+        (
+            {"m.tf": _ENABLED + _LOCAL, "l.tf": 'locals {\n  name = "orders"\n  other = "a"\n}\n'},
+            "l.tf",
+            ('"a"', '"b"'),
+            [],
+        ),
+        ({"m.tf": _CALL, "m/m.tf": _INNER}, "m/m.tf", ("resource", "\n# who\nresource"), []),
+        # a default of the root module, in another module
+        (
+            {"m.tf": _OUTER_CALL, "m/m.tf": 'variable "enabled" {}\n' + _ACL.replace("COUNT", _COUNT)},
+            "m/m.tf",
+            ("User:app", "User:*"),
+            ["m/m.tf:2 variables:kafka_acl"],
+        ),
+        # a user in a manifest; another manifest
+        ({"m.tf": _ENABLED + _USER}, "m.tf", ('"Read"', '"All"'), ["m.tf:4 variables:kubernetes_manifest"]),
+        (
+            {"m.tf": _DEEP, "m/m.tf": _USER.replace("var.enabled ? 1 : 0", "1")},
+            "m/m.tf",
+            ('"Read"', '"All"'),
+            ["m.tf:4 variables:module"],
+        ),
+        ({"m.tf": _ENABLED + _OTHER}, "m.tf", ('"Read"', '"All"'), []),
+    ],
+)
+def test_a_change_of_what_a_statement_is_made_from(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: dict[str, str],
+    changed: str,
+    change: tuple[str, str],
+    unread: list[str],
+) -> None:
+    repository = Repository.create(tmp_path / "repository")
+    monkeypatch.chdir(repository.path)
+    repository.commit({"one.jsonl": ONE_RULE, **files})
+    write_files(Path(), {changed: files[changed].replace(*change)})
+    rows = [json.loads(line) for line in aclog("review", ".", "--base", "HEAD", "--format", "jsonl").lines]
+    assert [f"{row['file']}:{row['line']} {row['label']}" for row in rows if row["kind"] == "unread"] == unread

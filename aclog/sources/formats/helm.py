@@ -1,8 +1,8 @@
 """Charts of Helm: files of resources that it may not render, whose rules are then in no cluster.
 
-A template with `{{` is judged as any other one. Here are the files without: Helm writes those of `templates` as they
-are, except partials, files of a library or in .helmignore, and subcharts that values can disable. Which of them reach a
-cluster depends on values and on other templates, so they are unread.
+A template with `{{` is judged as any other one. Here are the files without: Helm writes those of `templates` and `crds`
+as they are, except partials, files of a library or in .helmignore, and subcharts that values can disable. Which of the
+others reach a cluster depends on values and on templates, so they are unread.
 """
 
 import posixpath
@@ -54,15 +54,19 @@ class Charts:
         if not charts:
             return
         inner = charts[0]
-        if posixpath.relpath(path, inner or ".").startswith("templates/"):
+        inside = posixpath.relpath(path, inner or ".")
+        if not inside.startswith(("templates/", "crds/")):
+            yield "Helm writes the files in templates/ and crds/ of a chart, and this one only if a template reads it"
+        if inside.startswith("templates/"):
             if posixpath.basename(path).startswith("_"):
                 yield "a partial of Helm, which is rendered only where another template includes it"
             kind = self._member(posixpath.join(inner, CHART), "type")
             if kind is not None and kind.raw == "library":
                 yield "Helm renders no file of a library chart"
         for chart in charts:
-            if self._is_ignored(chart, posixpath.relpath(path, chart or ".")):
-                yield f"{self.context.tree.display(posixpath.join(chart, '.helmignore'))} leaves the file out"
+            ignored = self._ignored(chart, posixpath.relpath(path, chart or "."))
+            if ignored:
+                yield f"{self.context.tree.display(posixpath.join(chart, '.helmignore'))} {ignored}"
             parent = posixpath.dirname(posixpath.dirname(chart))
             if chart == posixpath.join(parent, "charts", posixpath.basename(chart)) and parent in self._directories:
                 yield from self._conditions(parent, chart)
@@ -81,17 +85,21 @@ class Charts:
                     if value is not None and value.value not in ("", ()):
                         yield f"{value.file}:{value.line}: {key} decides whether Helm renders the subchart {name.raw}"
 
-    def _is_ignored(self, chart: str, path: str) -> bool:
+    def _ignored(self, chart: str, path: str) -> str:
+        """Return how the .helmignore of a chart leaves a file out; empty: it does not, or there is no such file."""
         file = posixpath.join(chart, ".helmignore")
         try:
             if not self.context.tree.is_file(file):
-                return False
+                return ""
             text = SourceFile(self.context.tree, file).text
         except (ConfigError, OSError):
-            return False
-        from pathspec import GitIgnoreSpec  # here: few trees have such a file; Helm's globs are a part of git's
+            return ""
+        lines = text.removeprefix("\ufeff").splitlines()
+        if any(line.strip().startswith("!") for line in lines):  # unlike git's (Helm's pkg/ignore, Rules.Ignore)
+            return "has a pattern with `!`, by which Helm leaves out every file that does not match"
+        from pathspec import GitIgnoreSpec  # here: few trees have such a file; Helm's other globs are a part of git's
 
-        return GitIgnoreSpec.from_lines(text.splitlines()).match_file(path)
+        return "leaves the file out" if GitIgnoreSpec.from_lines(lines).match_file(path) else ""
 
     def _member(self, path: str, key: str) -> Node | None:
         document = self._document(path)

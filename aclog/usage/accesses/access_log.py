@@ -61,7 +61,7 @@ from aclog.usage.accesses.lines import (
     packing_in,
     packing_of,
 )
-from aclog.usage.accesses.objects import ObjectCopies, is_object_path
+from aclog.usage.accesses.objects import ObjectCopies, check_address, is_object_path
 from aclog.usage.accesses.parquet import COLUMNS_READ, ParquetPart, Partition, parquet_parts, partition_of, read_parquet
 from aclog.usage.accesses.table_formats import NEWEST, TableCopy, TableMoment, check_loose_files, copied, tables_among
 
@@ -397,6 +397,8 @@ def find_accesses(
 
     """
     of_stores = [path for path in paths if is_object_path(path)]
+    for path in of_stores:
+        check_address(path)  # first: other errors name the paths
     roots = tables_among([path for path in paths if path not in streams and path not in of_stores])
     moment.check_used(paths, roots.values())
     tables = {path: copied(root, moment, COLUMNS_READ) for path, root in roots.items()}
@@ -444,7 +446,7 @@ def accesses_in(
 
     """
     check_loose_files(file.path for file in files if file.place == file.path and file.path.endswith(TABLE_ENDINGS))
-    columnar, partitions, in_tables = list[str](), list[Partition](), list[str]()
+    columnar, partitions, in_tables = list[PinnedFile](), list[Partition](), list[str]()
     parts, read, skipped = list[AccessPart](), list[PinnedFile](), list[str]()
     for file in files:
         examined = _examined(file, form, profile, named=file.path in named)
@@ -458,7 +460,7 @@ def accesses_in(
         if file_form in TABLE_FORMS and file.place == file.path:
             in_tables.append(file.path)
         if file_form in COLUMN_FORMS:
-            columnar.append(file.place)
+            columnar.append(file)
             partitions.append(partition_of(file.path, named))
         elif file_form is AccessForm.AVRO:
             parts.append(AvroPart(file=file, zone=zone))
@@ -469,7 +471,8 @@ def accesses_in(
                 for lines in line_parts(file)
             ]
     check_loose_files(path for path in in_tables if not path.endswith(TABLE_ENDINGS))
-    of_tables = parquet_parts(columnar, PARTS, partitions)
+    names = [file.path for file in columnar]
+    of_tables = parquet_parts([file.place for file in columnar], PARTS, partitions, names)
     return AccessInput(
         parts=(*parts, *(TablePart(table=part, zone=zone) for part in of_tables)),
         files=tuple(read),

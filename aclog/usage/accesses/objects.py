@@ -4,7 +4,8 @@ A log is read several times, and by several processes, and a packed one from its
 temporary files. Spark reads objects where they are (`aclog spark ingest`).
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
 from shutil import rmtree
@@ -17,6 +18,7 @@ from attrs import define, field
 
 from aclog.metalog.errors import ConfigError
 from aclog.usage.accesses.lines import FileChangedError, PinnedFile
+from aclog.usage.accesses.table_formats import MARKERS, Places
 
 SCHEME: Final = "s3://"
 _BLOCK: Final = 1 << 22
@@ -24,11 +26,29 @@ _AT_ONCE: Final = 8
 """Objects that are copied at the same time, each in memory for one block."""
 _OF_TABLES: Final = frozenset({"_delta_log", ".hoodie"})
 _ICEBERG: Final = ".metadata.json"
+_MAGIC: Final = (b"PAR1", b"PARE", b"ORC", b"Obj\x01")
+"""How files begin that tables consist of: Parquet, encrypted Parquet, ORC, Avro."""
+_SECRETS: Final = re.compile(r"[?&](?:access_key|secret_key|session_token)=", re.IGNORECASE)
 
 
 def is_object_path(path: str) -> bool:
     """Return whether a path is in an object store."""
     return path.startswith(SCHEME)
+
+
+def check_address(path: str) -> None:
+    """Check that a path is s3://BUCKET/PREFIX without credentials. Raises ConfigError, which never names those.
+
+    A secret may contain `/` or `?`, after which its rest is like a prefix or options: so no part may have an `@`.
+    """
+    bucket, _, prefix = path.partition("?")[0].removeprefix(SCHEME).partition("/")
+    if "@" in path or ":" in bucket or _SECRETS.search(path):
+        raise ConfigError(
+            f"an address of {SCHEME} has `@`, or `:` in its bucket, or a key, so it may hold credentials: expected "
+            "s3://BUCKET/PREFIX, and credentials in the variables or the profile of the AWS SDK"
+        )
+    if not bucket or "*" in prefix:
+        raise ConfigError(f"{SCHEME}{bucket}/{prefix}: expected s3://BUCKET/PREFIX, without *")
 
 
 @define(eq=False)
@@ -59,18 +79,19 @@ class ObjectCopies:
         """
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - few logs are in a store
 
+        check_address(path)
         address, _, options = path.partition("?")
         bucket, _, prefix = address.removeprefix(SCHEME).partition("/")
-        if not bucket or "@" in bucket or "*" in prefix:
-            raise ConfigError(f"{SCHEME}{bucket.rpartition('@')[2]}/{prefix}: expected s3://BUCKET/PREFIX, without *")
         directory = mkdtemp(prefix="aclog-")
         try:
             store, found, is_prefix = _found(address, f"{SCHEME}{bucket}/{quote(prefix)}", options)
-            _check_no_table(address, found)
+            _check_no_table(address, [each.path for each in found])
             read = [each for each in found if not is_prefix or not _is_hidden(each.path, f"{bucket}/{prefix}")]
             places = (Path(directory, str(number)) for number in range(len(read)))
             with ThreadPoolExecutor(_AT_ONCE) as pool:  # each request waits for the store
                 files = tuple(pool.map(partial(_copied, store), read, places))
+            if any(_is_of_table(file) for file in files):
+                _check_not_in_table(address, store, PurePosixPath(bucket, prefix))
         except BaseException as error:
             rmtree(directory, ignore_errors=True)
             if isinstance(error, OSError):
@@ -98,15 +119,39 @@ def _found(address: str, quoted: str, options: str) -> tuple[Any, list[Any], boo
     return store, sorted((each for each in listed if each.type is fs.FileType.File), key=lambda each: each.path), True
 
 
-def _check_no_table(address: str, found: list[Any]) -> None:
+def _check_no_table(address: str, paths: Collection[str]) -> None:
     """Raise ConfigError if there is a table, whose files also have rows that were deleted or rewritten."""
-    for info in found:
-        folders = PurePosixPath(info.path).parts[:-1]
-        if _OF_TABLES.intersection(folders) or (info.path.endswith(_ICEBERG) and folders[-1] == "metadata"):
-            raise ConfigError(
-                f"{address}: has a table of Delta, Hudi or Iceberg ({SCHEME}{info.path}): expected logs: pass a "
-                "copy of the table on this machine, or read it with aclog spark"
-            )
+    for path in paths:
+        folders = PurePosixPath(path).parts[:-1]
+        if _OF_TABLES.intersection(folders) or (path.endswith(_ICEBERG) and folders[-1] == "metadata"):
+            raise _of_table(f"{address}: has a table of Delta, Hudi or Iceberg ({SCHEME}{path})")
+
+
+def _check_not_in_table(address: str, store: Any, base: PurePosixPath) -> None:
+    """Raise ConfigError if objects are in a table above their address. Raises OSError: the store refuses the list."""
+    from pyarrow import fs  # noqa: PLC0415 - as above
+
+    def _markers(directory: str) -> list[str]:
+        infos = store.get_file_info([f"{directory}/{name}" for name in MARKERS])
+        return [info.base_name for info in infos if info.type is fs.FileType.Directory]
+
+    def _names(directory: str) -> list[str]:
+        return [info.base_name for info in store.get_file_info(fs.FileSelector(directory, recursive=True))]
+
+    places = Places(_markers, _names)
+    for directory in base.parents[:-1]:
+        table = places.root(str(directory))
+        if table is not None:
+            raise _of_table(f"{address}: in the {table.format} table {SCHEME}{table.path}")
+
+
+def _of_table(what: str) -> ConfigError:
+    return ConfigError(f"{what}: expected logs: pass a copy of the table on this machine, or read it with aclog spark")
+
+
+def _is_of_table(file: PinnedFile) -> bool:
+    with Path(file.place).open("rb") as copy:
+        return copy.read(4).startswith(_MAGIC)
 
 
 def _is_hidden(path: str, prefix: str) -> bool:

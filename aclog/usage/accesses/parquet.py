@@ -93,6 +93,8 @@ class RowGroups:
     """Some row groups of one Parquet file, or stripes of one ORC file."""
 
     path: str
+    name: str
+    """What errors call the file: its path, or that of which it is a temporary copy."""
     size: int
     """The size of the file in bytes at the listing."""
     first: int
@@ -125,16 +127,19 @@ def plain_parts(paths: Sequence[str], most: int) -> list[ParquetPart] | None:
     for path in paths:
         if any("=" in part for part in PurePath(path).parts[:-1]):
             return None  # directories may have columns in their names
-        with _opened(path) as file:
+        with _opened(path, path) as file:
             if file.statistics is None or not _is_plain(file.schema):
                 return None
     return parquet_parts(paths, most)
 
 
-def parquet_parts(paths: Sequence[str], most: int, partitions: Sequence[Partition] = ()) -> list[ParquetPart]:
+def parquet_parts(
+    paths: Sequence[str], most: int, partitions: Sequence[Partition] = (), names: Sequence[str] = ()
+) -> list[ParquetPart]:
     """Return the row groups of these files, in at most `most` pieces with similar numbers of rows.
 
-    `partitions`: the columns in the names of the directories of each file.
+    `partitions`: the columns in the names of the directories of each file. `names`: what errors call each file; empty:
+    its path.
 
     Raises:
         ConfigError: a file cannot be read as Parquet or ORC.
@@ -142,12 +147,13 @@ def parquet_parts(paths: Sequence[str], most: int, partitions: Sequence[Partitio
 
     """
     row_groups: list[RowGroups] = []
-    for path, partition in zip(paths, partitions or [()] * len(paths), strict=True):
-        with _opened(path) as file:
+    for path, partition, name in zip(paths, partitions or [()] * len(paths), names or paths, strict=True):
+        with _opened(path, name) as file:
             latest = _latest_times(file) if not partition and _is_plain(file.schema) else None
             row_groups += [
                 RowGroups(
                     path=path,
+                    name=name,
                     size=file.size,
                     first=at,
                     end=at + 1,
@@ -205,7 +211,7 @@ def read_plain(part: ParquetPart, *, only_times: bool = False) -> Iterator[pa.Re
 
 
 def read_columns(part: ParquetPart, columns: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the path and rows with the given columns that its file has, in any case of letters.
+    """Yield the name of each file and rows with the given columns that its file has, in any case of letters.
 
     Raises:
         ConfigError: two columns of one name; as `read_plain`.
@@ -213,16 +219,16 @@ def read_columns(part: ParquetPart, columns: Sequence[str]) -> Iterator[tuple[st
 
     """
     for groups in part.groups:
-        with _opened(groups.path, dictionaries=REQUEST_COLUMNS) as file:
+        with _opened(groups.path, groups.name, dictionaries=REQUEST_COLUMNS) as file:
             if file.size != groups.size:
-                raise ConfigError(f"{groups.path}: replaced by another file while it was being read: run again")
+                raise ConfigError(f"{groups.name}: replaced by another file while it was being read: run again")
             partition = {name: value for name, value in groups.partition if name in columns}
-            there = {ours: theirs for ours, theirs in _names(file.schema, groups.path).items() if ours in columns}
+            there = {ours: theirs for ours, theirs in _names(file.schema, groups.name).items() if ours in columns}
             names = [name for name in there if name not in partition]
             for batch in file.read(range(groups.first, groups.end), [there[name] for name in names]):
                 own = batch.select([there[name] for name in names])
                 arrays = [*own.columns, *(_constant(value, own.num_rows) for value in partition.values())]
-                yield groups.path, pa.record_batch(arrays, names=[*names, *partition])
+                yield groups.name, pa.record_batch(arrays, names=[*names, *partition])
 
 
 def _names(schema: pa.Schema, path: str) -> dict[str, str]:
@@ -276,18 +282,18 @@ class _OpenTable:
 
 
 @contextmanager
-def _opened(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[_OpenTable]:
+def _opened(path: str, name: str, *, dictionaries: Sequence[str] = ()) -> Iterator[_OpenTable]:
     """Open a file to read the columns of these names, in any case of letters, as dictionaries."""
     with pa.OSFile(path, "rb") as source:
         is_orc = source.read(len(ORC_MAGIC)) == ORC_MAGIC
         source.seek(0)
         try:
-            yield _orc(source) if is_orc else _parquet(source, {name.lower() for name in dictionaries})
+            yield _orc(source) if is_orc else _parquet(source, {each.lower() for each in dictionaries})
         except (pa.ArrowInvalid, OSError) as error:
             if not isinstance(error, pa.ArrowInvalid) and (not is_orc or error.errno is not None):
                 raise  # only pyarrow's ORC reports damage as an OSError, without a number
             kind = "an ORC" if is_orc else "a Parquet"
-            raise ConfigError(f"{path}: not {kind} file, or damaged: {error}") from error
+            raise ConfigError(f"{name}: not {kind} file, or damaged: {error}") from error
 
 
 def _parquet(source: pa.OSFile, dictionaries: Collection[str]) -> _OpenTable:

@@ -32,6 +32,17 @@ def _with(dependency: str) -> dict[str, str]:
             {**_OUTER, "c/templates/u.yaml": _USER, "c/.helmignore": "u.yaml\n"},
             "/.helmignore leaves the file out",
         ),
+        (
+            {**_OUTER, "c/templates/u.yaml": _USER, "c/.helmignore": "# docs\n!README.md\n"},
+            "/.helmignore has a pattern with `!`",
+        ),
+        (
+            {**_OUTER, **_OF_INNER, "c/.helmignore": " !templates/u.yaml\nu.yaml\n"},
+            "/.helmignore has a pattern with `!`",
+        ),
+        ({**_OUTER, "c/files/u.yaml": _USER}, "only if a template reads it"),
+        ({**_OUTER, "c/u.yaml": _USER}, "only if a template reads it"),
+        ({**_OUTER, "c/charts/u.yaml": _USER}, "only if a template reads it"),
         ({**_OUTER, **_OF_INNER, "c/.helmignore": "charts/inner\n"}, "/.helmignore leaves the file out"),
         (
             _with("condition: inner.enabled"),
@@ -60,7 +71,8 @@ def test_what_helm_may_not_render_is_unread(tmp_path: Path, files: dict[str, str
         {**_OUTER, **_OF_INNER},
         _with("alias: other"),
         {**_OUTER, "c/crds/u.yaml": _USER},
-        {**_OUTER, "c/_examples/u.yaml": _USER},
+        {**_OUTER, "c/crds/_examples/u.yaml": _USER},
+        {**_OUTER, "u.yaml": _USER},
         {"c/templates/_u.yaml": _USER},
         {"Chart.yaml": "- no chart\n", "templates/u.yaml": _USER},
     ],

@@ -125,7 +125,11 @@ def test_what_cannot_be_read_is_named(monkeypatch):
             "s3://logs/nothing": "s3://logs/nothing: ",
             "s3://none/nothing": "s3://none/nothing: ",
             "s3://logs/*.log": "expected s3://BUCKET/PREFIX, without *",
-            "s3://id:secret@logs/x": r"^s3://logs/x: expected s3://BUCKET/PREFIX",
+            "s3://id:secret@logs/x": "^an address of s3:// has `@`, or `:` in its bucket",
+            "s3://id:a/secret@logs/x": "may hold credentials",
+            "s3://id:secret/a": "may hold credentials",
+            "s3://id/secret@logs/x": "may hold credentials",
+            "s3://id:a?secret@logs/x": "may hold credentials",
             "s3://": "expected s3://BUCKET/PREFIX",
         }.items():
             with pytest.raises(ConfigError, match=error.replace("*", r"\*")) as refused:
@@ -137,6 +141,48 @@ def test_what_cannot_be_read_is_named(monkeypatch):
         monkeypatch.setattr(Path, "open", full_disk(Path.open))
         with pytest.raises(ConfigError, match=r"server\.log: cannot be copied to .*: expected room for it there"):
             find_accesses([f"s3://logs/plain{options}"], UTC)
+
+
+def test_credentials_in_an_address_are_in_no_error(tmp_path):
+    place = "s3://AKIAX:ab/SECRETcd@bucket/x"
+    for more in ((), ("--version-as-of", 1)):
+        refused = aclog("usage", "--accesses", place, "--acls", tmp_path, *more)
+        assert "may hold credentials" in refused.complaint
+        assert not any(part in refused.err for part in ("AKIAX", "ab/", "SECRET"))
+    index = ("--acls", tmp_path, "--index", tmp_path / "index", "--follow", "--version-as-of", 1)
+    assert "SECRET" not in aclog("usage-index", "--accesses", place, *index).complaint
+
+
+@pytest.mark.parametrize(
+    ("marker", "name"),
+    [("_delta_log/0.json", "Delta"), (".hoodie/hoodie.properties", "Hudi"), ("metadata/v1.metadata.json", "Iceberg")],
+)
+@pytest.mark.parametrize("part", ["day=1", "day=1/part.parquet", "day=1/hour=2/part"])
+def test_a_part_of_a_table_is_refused(marker, name, part):
+    objects = {
+        f"logs/a/table/{marker}": b"{}",
+        "logs/a/table/day=1/part.parquet": table("deleted"),
+        "logs/a/table/day=1/hour=2/part": table("deleted"),
+        "logs/a/table/broker.log": text("orders"),
+        "logs/a/other/part.parquet": table("orders"),
+    }
+    with object_store(objects) as options:
+        with pytest.raises(ConfigError, match=f": in the {name} table s3://logs/a/table: expected logs: pass a copy"):
+            find_accesses([f"s3://logs/a/table/{part}{options}"], UTC)
+        for of_none in ("other", "other/part.parquet", "table/broker.log"):
+            assert len(rows_of(find_accesses([f"s3://logs/a/{of_none}{options}"], UTC))) == 1
+
+
+def test_errors_of_tables_name_the_object():
+    columns = BytesIO()
+    pq.write_table(pa.table({"principal": ["User:a"]}), columns)
+    damaged = table("orders")[:-9]
+    with object_store({"logs/damaged/a.parquet": damaged, "logs/columns/a.parquet": columns.getvalue()}) as options:
+        with pytest.raises(ConfigError, match=r"^s3://logs/damaged/a\.parquet: not a Parquet file, or damaged"):
+            find_accesses([f"s3://logs/damaged{options}"], UTC)
+        found = find_accesses([f"s3://logs/columns{options}"], UTC)
+        with pytest.raises(ConfigError, match=r"^s3://logs/columns/a\.parquet: no column"):
+            rows_of(found)
 
 
 def full_disk(opened):

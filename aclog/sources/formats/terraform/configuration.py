@@ -27,12 +27,11 @@ from aclog.sources.formats.terraform.hcl import (
     LocatedObject,
     parse_located,
     read_template,
-    structure,
 )
 from aclog.sources.formats.terraform.inputs import STACK_FILE, Stack, assignments, read_stacks, report_unread_files
 from aclog.sources.formats.terraform.manifests import ManifestReader
 from aclog.sources.formats.terraform.module import Key, Module, Modules, is_module_file
-from aclog.sources.formats.terraform.others import HOLDERS, judge_block, judge_object
+from aclog.sources.formats.terraform.others import HOLDERS, judge_block, judge_object, may_hold_rules
 from aclog.sources.formats.terraform.values import (
     DYNAMIC,
     MAPPINGS,
@@ -401,13 +400,13 @@ def _rules(
         if only_file not in (None, block.file):
             continue
         if kind in SCHEMAS:
-            for key, local in _instances(module, block).items():
+            for key, local in _instances(module, block, above).items():
                 address = f"{above}{kind}.{name}{_index(key)}"
                 acl, cluster = _acl(module, block, SCHEMAS[kind], local), providers.cluster(module, block, local)
                 origin = FileOrigin(file=block.file, line=block.line, address=address, calls=calls, cluster=cluster)
                 yield LocatedRule(acl=acl, origin=origin)
         elif kind in HOLDERS:
-            for rule in _in_manifests(module, block, f"{above}{kind}.{name}", manifests):
+            for rule in _in_manifests(module, block, above, manifests):
                 cluster = rule.origin.cluster or providers.of_root()
                 yield evolve(rule, origin=evolve(rule.origin, calls=calls, cluster=cluster))
     for name, block in module.source.calls.items():
@@ -418,26 +417,32 @@ def _rules(
             if missing is not None:
                 context.not_read(UnreadKind.TERRAFORM, block, _without_place(missing), name="module")
                 continue
-            for key in _instances(module, block):
+            for key in _instances(module, block, above):
                 part = f"module.{name}{_index(key)}"
                 call = ModuleCall(file=block.file, line=block.line, name=part)
                 inner = providers.of_call(block)
                 yield from _rules(module.child(block, key), None, f"{above}{part}.", (*calls, call), manifests, inner)
 
 
-def _instances(module: Module, block: Block) -> Mapping[Key, Mapping[str, Value]]:
-    """Return the local names of each instance; report a block of a root module that has none, maybe by a default."""
+def _instances(module: Module, block: Block, above: str) -> Mapping[Key, Mapping[str, Value]]:
+    """Return the local names of each instance; report a block that has none, maybe by a default of the root module."""
     instances = module.instances(block).by_key()
-    if instances or not module.takes_defaults or not (block.type == "resource" or module.states_rules(block, SCHEMAS)):
+    if instances or not module.takes_defaults or not _may_make_rules(module, block):
         return instances
-    address = ".".join(block.labels if block.type == "resource" else (block.type, *block.labels))
+    address = above + ".".join(block.labels if block.type == "resource" else (block.type, *block.labels))
     what = "for_each is empty" if "for_each" in block.body.attributes else "count is 0"
     why = f"{address} makes no rule here: its {what}, maybe by a default: expected --var-file FILE, or --var"
     kind = block.labels[0] if block.type == "resource" else block.type
     unread = Unread(kind=UnreadKind.VARIABLES, file=block.file, line=block.line, reason=why, name=kind)
-    content = sha256(repr(structure(block)).encode()).hexdigest()
+    content = sha256(repr(module.structure_of(block)).encode()).hexdigest()
     module.modules.context.dormant.append(Dormant(unread=unread, address=address, content=content))
     return instances
+
+
+def _may_make_rules(module: Module, block: Block) -> bool:
+    if block.type == "module":
+        return module.states_rules(block, SCHEMAS.keys() | HOLDERS.keys())
+    return block.labels[0] in SCHEMAS or may_hold_rules(block)
 
 
 def _without_place(error: ConfigError) -> str:
@@ -445,15 +450,15 @@ def _without_place(error: ConfigError) -> str:
     return str(error).split(": ", 1)[-1]
 
 
-def _in_manifests(module: Module, block: Block, address: str, manifests: ManifestReader) -> Iterator[LocatedRule]:
+def _in_manifests(module: Module, block: Block, above: str, manifests: ManifestReader) -> Iterator[LocatedRule]:
     """Yield the rules of users of Kubernetes in a resource; of most, nothing is known to make any."""
     try:
-        instances = module.instances(block).by_key()
+        instances = _instances(module, block, above)
     except ConfigError as error:
         manifests.not_counted(block, str(error))
         return
     for key, local in instances.items():
-        yield from manifests.rules(module, block, local, f"{address}{_index(key)}")
+        yield from manifests.rules(module, block, local, f"{above}{'.'.join(block.labels)}{_index(key)}")
 
 
 def _index(key: Key) -> str:

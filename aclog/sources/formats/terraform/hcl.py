@@ -551,6 +551,21 @@ def structure(part: object) -> object:
     return tuple(map(structure, part)) if isinstance(part, tuple | list) else part
 
 
+def references(part: object) -> Iterator[Traversal]:
+    """Yield the references in a part of the syntax tree, at any depth."""
+    if isinstance(part, Traversal):
+        yield part
+    kind = type(part)
+    if has(kind):
+        for each in fields(kind):
+            yield from references(getattr(part, each.name))
+    elif isinstance(part, Mapping):
+        yield from references(tuple(part.values()))
+    elif isinstance(part, tuple | list):
+        for item in part:
+            yield from references(item)
+
+
 def literal_text(expression: Expression | None) -> str | None:
     """Return the text of a string without templates; None: it is anything else, or absent."""
     payload = expression.value.payload if isinstance(expression, Literal) else None

@@ -30,6 +30,8 @@ from aclog.sources.formats.terraform.hcl import (
     literal_text,
     read_body,
     read_json_body,
+    references,
+    structure,
 )
 from aclog.sources.formats.terraform.values import (
     BOOL,
@@ -435,6 +437,30 @@ class Modules:
         vendored = self.context.modules.get(source)
         return None if vendored is None else self._from_root(vendored)
 
+    def called(self, root: str, path: tuple[str, ...], call: Block, directory: str) -> ModuleSource | None:
+        """Return the module that a call leads to; None: it is not in the tree, or wrong. `path`: as of the caller."""
+        plain = tuple(part.partition("[")[0] for part in (*path, call.labels[0]))
+        try:
+            return self.source(self.target(root, plain, call, directory))
+        except ConfigError:
+            return None
+
+    def structures(self, root: str, path: tuple[str, ...], call: Block, directory: str) -> list[object]:
+        """Return what decides the rules of the modules that a call leads to: equal for equal code, wherever it is."""
+        pending, seen, parts = [(path, call, directory)], set[str](), list[object]()
+        while pending:
+            above, block, caller = pending.pop()
+            source = self.called(root, above, block, caller)
+            if source is None or source.directory in seen:
+                continue
+            seen.add(source.directory)
+            defaults = {name: attribute_value(each, "default") for name, each in source.variables.items()}
+            declared = (source.resources, source.calls, source.locals, defaults)
+            parts.append(sorted(repr((name, structure(part))) for each in declared for name, part in each.items()))
+            inner = (*above, block.labels[0])
+            pending += [(inner, each, source.directory) for each in source.calls.values()]
+        return parts
+
     def target(self, root: str, path: tuple[str, ...], call: Block, directory: str) -> str:
         """Return the directory of the module that a call names; `path`: the names of the calls from the root to it.
 
@@ -609,6 +635,8 @@ class Module:
     """The names of the calls that lead to it from the root module."""
     arguments: Mapping[str, tuple[Attribute, Scope]] | None = None
     """The arguments of its call, and their location; None: the root module."""
+    top: "Module | None" = None
+    """The root module from which calls lead to it; None: the root module."""
     assignments: Mapping[str, tuple[Attribute, Scope]] = field(factory=dict)
     """The values of the variable files of a root module."""
 
@@ -849,19 +877,49 @@ class Module:
 
     @property
     def takes_defaults(self) -> bool:
-        """Whether it is a root module of which a variable without a value was evaluated: it may have another one."""
-        variables = self.source.variables if self.arguments is None else ()
-        return any(name not in self.assignments and self.has_evaluated(name) for name in variables)
+        """Whether a variable of its root module without a value was evaluated: it may have another one."""
+        top = self.top or self
+        return any(name not in top.assignments and top.has_evaluated(name) for name in top.source.variables)
 
     def states_rules(self, block: Block, kinds: Container[str]) -> bool:
         """Return whether a module that it calls has a resource of some kinds, or calls others."""
-        path = (*self.path, block.labels[0])
-        try:
-            target = self.modules.target(self.root, path, block, self.source.directory)
-            source = self.modules.source(target)
-        except ConfigError:
-            return True
-        return bool(source.calls) or any(kind in kinds for kind, _ in source.resources)
+        source = self.modules.called(self.root, self.path, block, self.source.directory)
+        return source is None or bool(source.calls) or any(kind in kinds for kind, _ in source.resources)
+
+    def structure_of(self, block: Block) -> tuple[object, ...]:
+        """Return a block with all that it is made from: equal for equal code, wherever that is.
+
+        These are the locals and variables that it references, and of a call the modules that it leads to.
+        """
+        parts: list[object] = [structure(block)]
+        pending: list[tuple[Module | None, object]] = [(self, block)]
+        seen = set[tuple[tuple[str, ...], str, str]]()
+        while pending:
+            module, part = pending.pop()
+            for reference in references(part) if module is not None else ():
+                step = reference.steps[0] if reference.steps else None
+                name = step.name if isinstance(step, GetAttribute) else ""
+                key = (module.path, reference.root, name) if module is not None else ((), "", "")
+                if module is not None and key not in seen:
+                    seen.add(key)
+                    owner, value = module._definition(reference.root, name)
+                    parts.append((*key, structure(value)))
+                    pending.append((owner, value))
+        if block.type == "module":
+            parts += self.modules.structures(self.root, self.path, block, self.source.directory)
+        return tuple(parts)
+
+    def _definition(self, root: str, name: str) -> "tuple[Module | None, Expression | None]":
+        """Return the value of a local or a variable, and the module of its names, if it has names."""
+        if root == "local" and name in self.source.locals:
+            return self, self.source.locals[name].value
+        if root != "var" or name not in self.source.variables:
+            return None, None
+        given = (self.assignments if self.arguments is None else self.arguments).get(name)
+        if given is None:
+            default = attribute_value(self.source.variables[name], "default")
+            return None, default
+        return given[1].names if isinstance(given[1].names, Module) else None, given[0].value
 
     def missing(self, block: Block) -> MissingModuleError | None:
         """Return why a module that it calls cannot be read: it is not in the tree. None: it is."""
@@ -908,6 +966,7 @@ class Module:
             progress=self.progress,
             path=path,
             arguments={name: (each, scope) for name, each in arguments.items()},
+            top=self.top or self,
         )
 
     def output(self, name: str, where: str) -> Value:

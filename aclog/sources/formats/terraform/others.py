@@ -174,6 +174,15 @@ def judge_block(kind: str, block: Block, context: ReadContext) -> None:
     _judge(kind, node_of(block.file, block.line, block.body), context)
 
 
+def may_hold_rules(block: Block) -> bool:
+    """Return whether one of HOLDERS may make rules: its manifest has one, or is not stated in place as a whole."""
+    attribute = block.body.attributes.get(HOLDERS[block.labels[0]])
+    if attribute is None:
+        return False
+    node = _expression(attribute.file, attribute.line, attribute.value)
+    return not _holds_none(Node(file=node.file, line=node.line, value=MappingProxyType({attribute.name: node})))
+
+
 def judge_object(kind: str, file: str, resource: LocatedObject, values: object, context: ReadContext) -> None:
     """Count a resource of a plan or a state, or report it as unread."""
     _judge(kind, _node_of_value(file, resource.line, values), context)
