@@ -96,7 +96,7 @@ def print_history(choice: ChosenSource, span: Span, output: Output) -> None:
     else:
         print_rows(COLUMNS, rows, output.form, keys=output.columns)
     if span.since is not None and entries.is_empty and output.form is OutputFormat.TABLE:
-        note(_nothing_since(span.since, entries.earlier))
+        note(_nothing_since(span.since, entries))
     if span.since is None and begin:
         note(f"{choice.source.name}: the log begins with the state at offset {begin}: earlier changes are not in it")
     choice.warn_of_age()
@@ -128,11 +128,13 @@ class _Entries:
                 self.earlier = change
 
 
-def _nothing_since(since: Moment, earlier: Change | None) -> str:
+def _nothing_since(since: Moment, entries: _Entries) -> str:
+    whose = f" of ACLs of {' or '.join(sorted(entries.subjects))}" if entries.subjects else ""
+    nothing, earlier = f"no change{whose} after {moment_text(since)}", entries.earlier
     if earlier is None:
-        return f"no change after {moment_text(since)}, and no earlier one is in the log"
+        return f"{nothing}, and no earlier one is in the log"
     time = "" if earlier.timestamp < 0 else f"{time_text(earlier.timestamp)} "
-    return f"no change after {moment_text(since)}; the last one is at {time}(offset {earlier.offset})"
+    return f"{nothing}; the last one is at {time}(offset {earlier.offset})"
 
 
 def _end_offset(log: LogReader, since: Moment, begin: int) -> int:

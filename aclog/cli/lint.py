@@ -1,7 +1,8 @@
 """`aclog lint`: ACLs that do not do what they seem to do."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import cache
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -45,6 +46,7 @@ from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.text_forms import comma_parts
 from aclog.ops.lint import Linted, lint_objects, lint_source, merged_logs
 from aclog.ops.policies import refuse_unless_known
+from aclog.sources.accesses import SeenAccesses, read_seen_accesses
 from aclog.sources.acl_lines import change_line
 from aclog.sources.cluster_parts import cluster_parts
 from aclog.sources.formats.unread import unread_text
@@ -403,8 +405,9 @@ def print_lint(
     if "" not in each_cluster and flags.fix is not None:
         raise ConfigError("--fix: expected --acls PATH with the rules of one of the clusters of aclog.toml")
     linted: dict[str, Linted] = {}
+    read = cache(read_seen_accesses)  # once for all clusters: a stream has no second time
     for name, each in each_cluster.items():
-        linted |= {inner or name: part for inner, part in _lint(source, flags, each, name, accesses).items()}
+        linted |= {inner or name: part for inner, part in _lint(source, flags, each, name, accesses, read).items()}
     _print(linted, output)
     fails = False
     suppressed = [each.suppressed_by for part in linted.values() for each in part.report.suppressed]
@@ -429,11 +432,17 @@ def _note_skipped(not_judged: str | None, cluster: str) -> None:
 
 
 def _lint(
-    source: SourceFlags, flags: LintFlags, settings: RepositorySettings, cluster: str, accesses: Sequence[str]
+    source: SourceFlags,
+    flags: LintFlags,
+    settings: RepositorySettings,
+    cluster: str,
+    accesses: Sequence[str],
+    read: Callable[..., SeenAccesses],
 ) -> dict[str, Linted]:
     """Lint one source, and write its fixes; return what was found by cluster, of an empty name if there is one.
 
     `cluster`: the name of a table of aclog.toml, whose files are of one cluster; empty without one.
+    `read` reads accesses.
     """
     rules, settings = rules_of(source, settings)
     files = settings.source
@@ -446,7 +455,7 @@ def _lint(
             raise ConfigError(f"--fix: expected the files of one cluster, and there is {parts.note}")
         note(printable(f"{choice.source.name}: {parts.note}"))
     linted = {
-        name: lint_source(each, settings, topics=names, ignore=flags.ignore, accesses=accesses)
+        name: lint_source(each, settings, topics=names, ignore=flags.ignore, accesses=accesses, read=read)
         for name, (each,) in ({"": (choice,)} if parts is None else parts.by_name).items()
         if each is not None
     }

@@ -40,7 +40,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import current_time_ms
 from aclog.ops.policies import existing_topics, policies_of, read_premises
 from aclog.snapshots.image import Image
-from aclog.sources.accesses import read_seen_accesses
+from aclog.sources.accesses import SeenAccesses, read_seen_accesses
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import UNREAD, AclsSource, ChosenSource
 from aclog.sources.formats.rule import StatedRules
@@ -127,10 +127,12 @@ def lint_inputs(
     *,
     ignore: Path | None = None,
     accesses: Sequence[str] = (),
+    read: Callable[..., SeenAccesses] = read_seen_accesses,
 ) -> LintInputs:
     """Return the inputs from settings, and the existing topics.
 
-    `ignore` is a file of more suppressions; `accesses` are paths of access logs, instead of that of the settings.
+    `ignore` is a file of more suppressions; `accesses` are paths of access logs, instead of that of the settings;
+    `read` reads them.
 
     Raises:
         ConfigError: an invalid version, principal or lint, or a malformed file; OSError: a file cannot be read.
@@ -139,7 +141,7 @@ def lint_inputs(
     options, source = settings.lint, settings.source
     suppressions = (*options.ignore, *(read_suppressions(ignore) if ignore is not None else ()))
     paths = accesses or ([] if source.accesses is None else [source.accesses])
-    seen, name = read_seen_accesses(*paths), ", ".join(paths)
+    seen, name = read(*paths), ", ".join(paths)
     if seen.malformed:
         warn(f"{name}: {seen.malformed:,} lines have no principal and were skipped")
     select = _select(options.select)
@@ -261,11 +263,12 @@ def lint_source(
     topics: NameFile | None = None,
     ignore: Path | None = None,
     accesses: Sequence[str] = (),
+    read: Callable[..., SeenAccesses] = read_seen_accesses,
 ) -> Linted:
     """Lint the rules of a source by the settings of a repository; what is not known is noted.
 
     `topics`: those that exist. `ignore`: a file of more suppressions. `accesses`: access logs, instead of that of the
-    settings.
+    settings; `read` reads them.
 
     Raises:
         ConfigError: settings that are not valid, or malformed input.
@@ -274,7 +277,7 @@ def lint_source(
     """
     image = choice.image()
     existing = existing_topics(topics, [image], [choice])
-    inputs = with_declared(lint_inputs(settings, existing, ignore=ignore, accesses=accesses), choice)
+    inputs = with_declared(lint_inputs(settings, existing, ignore=ignore, accesses=accesses, read=read), choice)
     stated = _decided_by(settings)
     policies = policies_of(image, stated)
     policy = next(iter(policies.values()))

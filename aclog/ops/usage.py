@@ -378,7 +378,7 @@ _REQUESTS: Final = "requests"
 def evidence_notes(usage_report: UsageReport) -> Iterator[str]:
     """Yield why no ACL is judged, if all are younger than the window, and which types of resources are not logged."""
     if (youth := Youth.of(usage_report)) is not None:
-        yield youth.text(as_of_text(of_micros(int(youth.since[youth.days.argmax()]) * 1000)))
+        yield youth.text(as_of_text(of_micros(youth.oldest * 1000)))
     if text := unlogged_text(usage_report):
         yield text
 
@@ -426,7 +426,9 @@ class LogUsage:
         for number, removal in enumerate(removals.to_pylist() if is_any else repeat(None, len(removals))):
             row: JsonObject = {"removedAt": None if removal is None else as_of_text(removal)} if is_any else {}
             if youth is not None:
-                row |= {"knownSince": as_of_text(youth.time(number)), "judgedByDays": int(youth.days[number]) or None}
+                time = youth.time(number)
+                known_since = None if time is None else as_of_text(time)
+                row |= {"knownSince": known_since, "judgedByDays": int(youth.days[number]) or None}
             yield row
 
     def evidence_keys(self) -> list[str]:

@@ -127,13 +127,21 @@ def read_accesses(path: str) -> Accesses:
 
 
 def is_access_log(path: str) -> bool:
-    """Return whether one of the first lines of a file of text is an access; False if that cannot be read."""
+    """Return whether one of the first lines of a file of text is an access; False if that cannot be read.
+
+    An object with `permissionType` is an ACL, although it has all fields of an access.
+    """
     with suppress(OSError, ValueError, ConfigError):
         if is_lines(path) and not _is_packed(path):
             profile = profile_of_lines(path)
-            lines = (line for _, line in islice(_lines(path), _SAMPLE))
+            lines = (line for _, line in islice(_lines(path), _SAMPLE) if is_audit_line(line) or not _is_acl(line))
             return any(isinstance(access_of_line(line, profile=profile), Request) for line in lines)
     return False
+
+
+def _is_acl(line: bytes) -> bool:
+    value = object_of(line)
+    return not isinstance(value, audit.Reason) and "permissionType" in value
 
 
 @contextmanager
@@ -431,8 +439,27 @@ def _read_seen(path: str) -> SeenAccesses:
 
 
 def _is_table(path: str) -> bool:
-    """Return whether a path is of Parquet; a directory is unless no file in it is."""
-    return is_parquet(path) and (not Path(path).is_dir() or any(Path(path).rglob("*.parq*")))
+    """Return whether a path is of Parquet: of a directory all files, or those of a table of Delta or Iceberg."""
+    if not Path(path).is_dir():
+        return is_parquet(path)
+    place = _place_of_table(path)
+    files = [each for each in place.rglob("*") if each.is_file() and not _is_hidden(each.relative_to(place))]
+    are_tables = [each.name.endswith(PARQUET_ENDINGS) for each in files]
+    if all(are_tables) or not any(are_tables) or not has_pyarrow():
+        return any(are_tables)
+    from aclog.usage.accesses.table_formats import tables_among  # here: pyarrow
+
+    return bool(tables_among([str(place)]))
+
+
+def _place_of_table(path: str) -> Path:
+    """Return where the table of a directory is: of one that `aclog spark ingest` wrote, that of the accesses."""
+    inner = Path(path, "accesses")
+    return inner if inner.is_dir() else Path(path)
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _has_events(path: str) -> bool:
@@ -485,8 +512,7 @@ def _seen_in_parquet(path: str) -> Iterator[tuple[str | Unread, Request | None]]
     from aclog.usage.accesses.parquet import parquet_parts, partition_of, read_columns
     from aclog.usage.accesses.table_formats import NEWEST, check_loose_files, copied, tables_among
 
-    inner = Path(path, "accesses")
-    place = str(inner) if inner.is_dir() else path
+    place = str(_place_of_table(path))
     tables = [copied(table, NEWEST, COLUMNS) for table in tables_among([place]).values()]
     files = [table.place for table in tables] or [str(file) for file in files_of(place)]
     if not tables:

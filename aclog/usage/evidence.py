@@ -13,7 +13,7 @@ from attrs import frozen
 
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import plural
-from aclog.usage.decisions.intervals import ALWAYS
+from aclog.usage.decisions.intervals import ALWAYS, FOREVER
 from aclog.usage.judging import UsageReport
 from aclog.usage.window import micros_of, of_micros
 
@@ -31,30 +31,37 @@ def totals_text(report: UsageReport) -> str:
 
 @frozen(eq=False, kw_only=True)
 class Youth:
-    """Since when each ACL is known, if each in the present state is younger than the window, so that none is judged."""
+    """Since when each ACL is known, if none is judged: those in force after the window are all younger than it."""
 
     since: Int64s
     """By ordinal, in ms since 1970."""
     days: Int64s
     """By ordinal: the longest window, in days, in which an ACL would be judged; 0 without one, or if it was removed."""
     present: int
-    """The number of ACLs in the present state."""
+    """The number of ACLs that were not removed before the end of the window, at least one."""
+    oldest: int
+    """The earliest of their times."""
 
     @classmethod
     def of(cls, report: UsageReport) -> "Youth | None":
-        """Return it for a report; None if an ACL in the present state was known in the whole window."""
-        begins = report.rules.column("in_force_from").cast(pa.int64()).fill_null(pa.scalar(ALWAYS, pa.int64()))
-        since = np.maximum(np.asarray(begins) // 1000, report.known_from)
-        is_present = np.asarray(report.rules.column("in_force_to").is_null())
+        """Return it for a report; None if an ACL was in force, and known, in the whole window."""
+        begins = report.rules.column("in_force_from").cast(pa.int64())
+        is_always = np.asarray(begins.is_null())
+        since = np.where(is_always, ALWAYS, np.asarray(begins.fill_null(pa.scalar(0, pa.int64()))) // 1000)
+        since = np.maximum(since, report.known_from)
         start, until = micros_of(report.window.start) // 1000, micros_of(report.window.until) // 1000
+        # An ACL that was removed after the window is judged as one that was not.
+        ends = report.rules.column("in_force_to").cast(pa.int64()).fill_null(pa.scalar(FOREVER, pa.int64()))
+        is_present = np.asarray(ends) > micros_of(report.window.until)
         if not is_present.any() or (since[is_present] <= start).any():
             return None
         days = np.where(is_present, np.maximum(until - since, 0) // _DAY_MS, 0)
-        return cls(since=since, days=days, present=int(is_present.sum()))
+        return cls(since=since, days=days, present=int(is_present.sum()), oldest=int(since[is_present].min()))
 
-    def time(self, number: int) -> datetime:
-        """Return since when an ACL is known, by its ordinal."""
-        return of_micros(int(self.since[number]) * 1000)
+    def time(self, number: int) -> datetime | None:
+        """Return since when an ACL is known, by its ordinal; None: always, as one removed before the window may be."""
+        since = int(self.since[number])
+        return None if since <= ALWAYS else of_micros(since * 1000)
 
     def text(self, time_text: str) -> str:
         """Return why no ACL is judged, and which window would judge some; `time_text` is the earliest time."""

@@ -123,10 +123,10 @@ class UsageReport:
     """The usage of ACLs by a log.
 
     `rules`: a row per ACL, by ordinal: RULE_COLUMNS; in_force_from and in_force_to (null if unbounded); `answer`; the
-    counts of accesses `matched` and `needed`; last_matched_at, last_needed_at, last_needed_by; `removable`: all
-    removable ACLs can be removed together without changing a decision on any access in the window, neither by the ACLs
-    of its own time nor by those at the end of the window; `unread`: how many accesses that could not be read or decided
-    may have needed it.
+    counts of accesses `matched` and `needed`; last_matched_at, last_needed_at, last_needed_by; `removable`: of the
+    present state; all removable ACLs can be removed together without changing a decision on any access in the window,
+    neither by the ACLs of its own time nor by those at the end of the window; `unread`: how many accesses that could
+    not be read or decided may have needed it.
     `denied`: the most denied accesses: REQUEST_COLUMNS, `count`, `first_at`, `last_at`, and the `rule` and `rule_id` of
     the last denial.
     `holes`: the days of the window without any access, in the column `day`.
@@ -267,8 +267,8 @@ def _usage(decided: pa.Table, judged: Judged, assessed: WindowRules) -> RuleUsag
         # with allow.everyone, ACLs that do not match also affect decisions: only groups include them
         keep = rules_to_keep(tally.take_groups().column("group").combine_chunks(), worth).tolist()
     else:
-        may_go = assessed.throughout & ~assessed.concerned & (worth < np.iinfo(np.int64).max)
-        clauses = keep_clauses(tally.matched_sets(), present=np.ones_like(may_go), may_go=may_go)
+        may_go = assessed.throughout & ~assessed.concerned & ~assessed.removed & (worth < np.iinfo(np.int64).max)
+        clauses = keep_clauses(tally.matched_sets(), present=~assessed.removed, may_go=may_go)
         keep = sorted(fewest_kept(clauses, lambda ordinal: int(worth[ordinal])))
     return usage_of(rows, keep, tally.window)
 
@@ -279,7 +279,7 @@ def usage_of(rows: pa.Table, keep: Any, window: WindowRules) -> RuleUsage:
     `keep` has the ordinals of ACLs that represent a group of which one must stay (rules_to_keep).
     """
     matched, needed = (_by_ordinal(rows, name, window) for name in ("matched", "needed"))
-    removable = window.throughout & ~window.concerned & (needed == 0)
+    removable = window.throughout & ~window.concerned & ~window.removed & (needed == 0)
     removable[keep] = False
     row = np.full(len(window.throughout), -1, np.int64)
     row[np.asarray(rows.column("ordinal"))] = np.arange(len(rows))
@@ -305,10 +305,11 @@ def worth_of(rows: pa.Table, window: WindowRules) -> Int64s:
 
     Each group keeps the ACL that matched most accesses, but prefers a needed one: it stays anyway, and fewer ACLs are
     kept
-    if it also represents its other groups.
+    if it also represents its other groups. One that was removed since is kept for no group that has another.
     """
     needed = _by_ordinal(rows, "needed", window)
-    return np.where(needed > 0, np.iinfo(np.int64).max, _by_ordinal(rows, "matched", window))
+    worth = np.where(needed > 0, np.iinfo(np.int64).max, _by_ordinal(rows, "matched", window))
+    return np.where(window.removed, -1, worth)
 
 
 def _by_ordinal(rows: pa.Table, name: str, window: WindowRules) -> Int64s:

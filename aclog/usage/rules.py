@@ -201,13 +201,15 @@ class WindowRules:
     throughout: Bools
     """In force in the whole window: assessed, unless `concerned`."""
     stays: Bools
-    """Not assessed but in force at the end of the window, so that it will not be removed."""
+    """Not assessed but in force at the end of the window and since, so that it will not be removed."""
     version: int
     """The version at the end of the window; without own time, the last one."""
     concerned: Bools = field(default=Factory(lambda self: np.zeros_like(self.throughout), takes_self=True))
     """An unread access may have needed it, so the only possible answer is that it is needed."""
     unread: Int64s = field(default=Factory(lambda self: np.zeros(len(self.throughout), np.int64), takes_self=True))
     """The number of such accesses."""
+    removed: Bools = field(default=Factory(lambda self: np.zeros_like(self.throughout), takes_self=True))
+    """Removed after the window: what it covers is no longer covered, and it cannot be removed again."""
 
     @classmethod
     def of(cls, intervals: AclIntervals, window: Window, *, own_time: bool) -> Self:
@@ -220,11 +222,12 @@ class WindowRules:
         else:
             version, at_end = len(times), intervals.visible_to == FOREVER
         throughout = in_force_throughout(window, intervals) & at_end
-        return cls(throughout=throughout, stays=at_end & ~throughout, version=version)
+        removed = intervals.visible_to != FOREVER
+        return cls(throughout=throughout, stays=at_end & ~throughout & ~removed, version=version, removed=removed)
 
     def but_for(self, concerned: Bools, unread: Int64s) -> Self:
         """Return the same, given which ACLs unread accesses may have needed, and how many."""
-        stays = self.stays | self.throughout & concerned
+        stays = self.stays | self.throughout & concerned & ~self.removed
         return evolve(self, stays=stays, concerned=concerned, unread=unread)
 
 

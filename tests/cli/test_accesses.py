@@ -345,3 +345,15 @@ def test_lint_sees_who_made_the_accesses_of_events(tmp_path):
     (tmp_path / "dir").mkdir()
     (tmp_path / "dir" / "log").write_bytes(LOGGED.read_bytes())
     assert read_seen_accesses(str(tmp_path / "dir")) == read_seen_accesses(str(LOGGED))
+
+
+def test_lint_reads_a_directory_with_text_and_parquet(tmp_path):
+    table = pa.table(
+        {name: [value] for name, value in zip(COLUMNS, ("User:p", "::1", "READ", "TOPIC", "x"), strict=True)}
+    )
+    (tmp_path / "logs").mkdir()
+    pq.write_table(table, tmp_path / "logs" / "part.parquet")
+    (tmp_path / "logs" / "kafka-authorizer.log").write_bytes(LOGGED.read_bytes())
+    seen = read_seen_accesses(str(tmp_path / "logs"))
+    assert seen.requests == set(read_accesses(str(tmp_path / "logs")).counts)
+    assert seen.principals == read_seen_accesses(str(LOGGED)).principals | {"User:p"}

@@ -415,3 +415,13 @@ def test_the_sarif_of_a_difference_has_what_neither_side_read(repository: Reposi
     results = {run["automationDetails"]["id"]: [each["ruleId"] for each in run["results"]] for run in runs}
     assert results == {"aclog/a": [], "aclog/b": [], "aclog/unassigned": ["content-not-read"]}
     assert "content-not-read" in [each["id"] for each in runs[-1]["tool"]["driver"]["rules"]]
+
+
+def test_lint_reads_the_accesses_of_stdin_once_for_all_clusters(repository: Repository) -> None:
+    rule = json.loads(ONE_RULE.splitlines()[0])
+    access = {key: rule[key] for key in ("principal", "operation", "resourceType", "resourceName")} | {"host": "::1"}
+    Path("accesses.jsonl").write_text(json.dumps(access))
+    words = ("lint", "--select", "06", "--format", "jsonl", "--accesses")
+    of_file, of_stdin = aclog(*words, "accesses.jsonl"), aclog(*words, "-", stdin=json.dumps(access).encode())
+    assert "skipped checks" not in of_file.err
+    assert (of_stdin.code, of_stdin.out, of_stdin.err) == (of_file.code, of_file.out, of_file.err)

@@ -290,7 +290,10 @@ def test_an_access_log_beside_a_source_is_named_with_its_flag(home: Path) -> Non
         quoted = aclog("accesses", "denied", f"a {name}", "--log", "log").complaint
         assert f"expected --accesses 'a {name}'" in quoted
         assert "an access log?" not in aclog("acls", "list", name, "--log", "log").complaint
-    for word in ("rules.jsonl", "log", "no-file", "kafka", "-"):
+    rule = {"resourceType": "TOPIC", "resourceName": "orders", "patternType": "LITERAL", "principal": "User:a",
+            "host": "10.0.0.1", "operation": "READ", "permissionType": "ALLOW"}  # fmt: skip
+    (home / "listed.jsonl").write_text(json.dumps(rule) + "\n")
+    for word in ("rules.jsonl", "listed.jsonl", "log", "no-file", "kafka", "-"):
         refused = aclog("accesses", "denied", word, "--log", "log")
         assert (refused.code, "named twice" in refused.complaint) == (2, True)
         assert "an access log?" not in refused.complaint

@@ -3,9 +3,16 @@
 import gzip
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
+from jsonschema import Draft202012Validator
 
+from aclog.cli.schema import schema_of
+from aclog.usage.decisions.intervals import ALWAYS
+from aclog.usage.evidence import Youth
+from aclog.usage.window import Window, of_micros
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, removal
 from tests.support.cli.command import aclog
@@ -261,3 +268,91 @@ def test_types_of_resources_that_the_log_has_no_access_to_are_named():
         "GROUP": ["requests"],
         "CLUSTER": ["requests"],
     }
+
+
+WEEK_OF_NOVEMBER = 1_795_132_800_000  # 2026-11-20, in ms since 1970
+DAY_MS = 86_400_000
+
+
+def changed_after(directory):
+    """A log with ACLs 1 to 3 before the week, whose last change is after it: 2 and 3 are removed, and 4 is added."""
+    times = [WEEK_OF_NOVEMBER - 9 * DAY_MS, WEEK_OF_NOVEMBER + 5 * DAY_MS]
+    return write_log(directory, [acl(1), acl(2), acl(3)], [removal(2), removal(3), acl(4)], times=times)
+
+
+def test_acls_that_were_removed_after_the_window_are_judged_but_not_removable(tmp_path):
+    log = changed_after(tmp_path / "metadata")
+    accesses = written(tmp_path / "log", [ACCESS | {"timestamp": WEEK_OF_NOVEMBER + day * DAY_MS} for day in (-1, 0)])
+    asked = ("usage", "--accesses", accesses, "--log", log, "--days", 2)
+    text = aclog(*asked).ok()
+    assert "1 ACL can be removed together if the log is complete (1 of 3 days have no accesses):" in text.lines
+    rows = [json.loads(line) for line in aclog(*asked, "--format", "jsonl").ok().lines]
+    assert {row["resourceName"]: (row["answer"], row["removable"]) for row in rows} == {
+        "1": ("NEVER_MATCHED", True), "2": ("NEVER_MATCHED", False), "3": ("NEVER_MATCHED", False),
+        "4": ("NOT_JUDGED", False),
+    }  # fmt: skip
+
+
+def test_no_acl_is_removable_for_one_that_was_removed_since(tmp_path):
+    times = [WEEK_OF_NOVEMBER - 9 * DAY_MS, WEEK_OF_NOVEMBER + 5 * DAY_MS]
+    whose = enumerate(("User:a", "User:*", "User:z"), 1)  # of the last one, so that the topic keeps an ACL
+    alike = [acl(number, name="orders", principal=who, host="*") for number, who in whose]
+    log = write_log(tmp_path / "metadata", alike, [removal(2)], times=times)
+    other = {"principal": "User:c"}
+    accesses = written(tmp_path / "log", [ACCESS | more | {"timestamp": WEEK_OF_NOVEMBER} for more in ({}, other)])
+    for flags in ((), ("--allow-everyone-if-no-acl-found",)):
+        found = answers_and_more("--accesses", accesses, "--log", log, "--days", 1, *flags)
+        assert found["User:a"] == ("NEVER_NEEDED", False)
+
+
+def answers_and_more(*arguments):
+    rows = [json.loads(line) for line in aclog("usage", *arguments, "--format", "jsonl").ok().lines]
+    return {row["principal"]: (row["answer"], row["removable"]) for row in rows}
+
+
+def test_the_oldest_time_is_that_of_the_acls_in_force(tmp_path):
+    hour = DAY_MS // 24
+    times = [WEEK_OF_NOVEMBER + each * hour for each in (0, 1, 2, 3)]
+    log = write_log(tmp_path / "metadata", [acl(1)], [removal(1)], [acl(3)], [acl(2)], times=times)
+    accesses = written(tmp_path / "log", [ACCESS | {"timestamp": WEEK_OF_NOVEMBER + 12 * hour}])
+    found = aclog("usage", "--accesses", accesses, "--log", log, "--days", 30).ok()
+    assert "the oldest is known since 2026-11-20T02:00:00Z: no window of whole days judges one" in found.out
+
+
+def test_the_oldest_time_is_the_earliest_of_equal_days_and_one_removed_long_ago_may_be_known_since_always():
+    micros, later = pa.timestamp("us", tz="UTC"), WEEK_OF_NOVEMBER + DAY_MS // 24
+    rules = pa.table({
+        "in_force_from": pa.array([None, later * 1000, WEEK_OF_NOVEMBER * 1000], micros),
+        "in_force_to": pa.array([WEEK_OF_NOVEMBER * 1000, None, None], micros),
+    })  # fmt: skip
+    window = Window.ending(of_micros((later + 2 * DAY_MS) * 1000), 30)
+    youth = Youth.of(SimpleNamespace(rules=rules, window=window, known_from=ALWAYS))
+    assert youth.days.tolist() == [0, 2, 2]
+    assert (youth.time(0), youth.oldest) == (None, WEEK_OF_NOVEMBER)
+
+
+def test_acls_of_which_all_were_removed_after_the_window_are_judged(tmp_path):
+    times = [WEEK_OF_NOVEMBER - 9 * DAY_MS, WEEK_OF_NOVEMBER + 5 * DAY_MS]
+    removals = [removal(number) for number in (1, 2, 3)]
+    log = write_log(tmp_path / "metadata", [acl(1), acl(2), acl(3)], [*removals, acl(4)], times=times)
+    accesses = written(tmp_path / "log", [ACCESS | {"timestamp": WEEK_OF_NOVEMBER}])
+    asked = ("usage", "--accesses", accesses, "--log", log, "--days", 2)
+    text = aclog(*asked).ok()
+    assert "no ACL is judged" not in text.out
+    assert "no ACL is known to be removable" in text.lines
+    rows = [json.loads(line) for line in aclog(*asked, "--format", "jsonl").ok().lines]
+    assert [row["answer"] for row in rows].count("NEVER_MATCHED") == 3
+    assert not any(row["removable"] or "knownSince" in row for row in rows)
+
+
+def test_rows_with_all_that_is_there_at_times_are_as_the_schema_says(tmp_path):
+    validator = Draft202012Validator(schema_of("rule-usage"))
+    week = ("usage", "--log", WEEK / "log", "--accesses", WEEK / "kafka-authorizer.log", "--format", "jsonl")
+    keys, premises = set(), set()
+    for flags in ((), ("--days", 4)):
+        for row in map(json.loads, aclog(*week, *flags).ok().lines):
+            validator.validate(row)
+            keys |= row.keys()
+            premises |= {*row.get("premises", ())}
+    assert keys >= {"removedAt", "knownSince", "judgedByDays"}
+    assert "requests" in premises
