@@ -9,6 +9,7 @@ from pathlib import Path
 from aclog.authorizer.acl import FileOrigin, Origins, StandardAcl, acl_text, object_of_rule, rule_of_object
 from aclog.authorizer.acls_image import RuleChange
 from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.rule import repository_root
 from aclog.terminal.columns import json_text
 
 # JSON lines are the only format in which a line states one rule and nothing else, so that lines can be removed and
@@ -65,17 +66,13 @@ def patch_lines(changes: Sequence[RuleChange], origins: Origins, others: Iterabl
 def _names(files: Sequence[str]) -> dict[str, str]:
     """Return the name of each file in its repository; git patches no symbolic link, so it is that of the target."""
     paths = {file: Path(file).resolve() for file in files}
-    roots = {file: _repository(path) for file, path in paths.items()}
+    roots = {file: repository_root(path.parent) for file, path in paths.items()}
     for file, root in roots.items():
         if root is None:
             raise ConfigError(f"{file}: not in a git repository: `git apply` cannot patch it")
         if root != roots[files[0]]:
             raise ConfigError(f"{file}: not in the git repository of {files[0]}: a patch is for one repository")
     return {file: path.relative_to(roots[file] or path).as_posix() for file, path in paths.items()}
-
-
-def _repository(path: Path) -> Path | None:
-    return next((each for each in path.parents if (each / ".git").exists()), None)
 
 
 def _lines_of(file: str) -> list[str]:

@@ -43,7 +43,7 @@ from aclog.snapshots.image import Image
 from aclog.sources.accesses import SeenAccesses, read_seen_accesses
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import UNREAD, AclsSource, ChosenSource
-from aclog.sources.formats.rule import StatedRules
+from aclog.sources.formats.rule import StatedRules, repository_root
 from aclog.sources.formats.unread import Unread
 from aclog.sources.logs import LogPast, past_of
 from aclog.sources.repository import (
@@ -52,7 +52,6 @@ from aclog.sources.repository import (
     RepositorySettings,
     inline_suppressions,
     read_suppressions,
-    repository_root,
 )
 from aclog.terminal.notices import progress
 from aclog.terminal.output import note, warn

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from attrs import define, field, frozen
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.rule import DEEPEST, MOST_FILES, AbsentFileError
+from aclog.sources.formats.rule import DEEPEST, MOST_FILES, AbsentFileError, repository_root
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -633,7 +633,7 @@ def ignored_files(directory: str, paths: Sequence[str]) -> frozenset[str]:
     the repository, none is ignored.
     """
     here = Path(directory).absolute()
-    top = next((each for each in (here, *here.parents) if (each / ".git").exists()), None)
+    top = repository_root(here)
     candidates = [] if top is None else list(_named_by_ignore_files(top, here, paths))
     if not candidates:
         return frozenset()

@@ -15,7 +15,7 @@ from aclog.metalog.errors import NO_SUCH_PATH, ConfigError
 from aclog.sources.acl_lines import STDIN
 from aclog.sources.choice import AclsSource, parse_accepted, parse_values
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.rule import Destination, DirectoryTree, FileTree, destination
+from aclog.sources.formats.rule import Destination, DirectoryTree, FileTree, destination, repository_root
 from aclog.sources.git import GitTree, parse_git_place
 from aclog.sources.read_options import ModuleInputs
 from aclog.sources.toml import TomlDocument, TomlTable, ranges_of, read_toml
@@ -26,14 +26,6 @@ from aclog.usage.accesses.globs import unlistable
 
 
 SETTINGS_FILE = "aclog.toml"
-_ROOT_MARK = ".git"
-"""A directory, or the file of a worktree or submodule."""
-
-
-def repository_root(start: Path) -> Path | None:
-    """Return the root of the git repository that a directory is in; None if it is in none."""
-    start = start.absolute()
-    return next((each for each in (start, *start.parents) if (each / _ROOT_MARK).exists()), None)
 
 
 def find_settings_file(start: Path) -> Path | None:

@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.rule import repository_root
 from aclog.sources.repository import (
     AuthorizerSettings,
     LintSettings,
@@ -18,7 +19,6 @@ from aclog.sources.repository import (
     find_settings_file,
     load_repository_settings,
     read_suppressions,
-    repository_root,
 )
 from aclog.sources.toml import read_toml
 

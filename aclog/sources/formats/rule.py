@@ -354,6 +354,15 @@ def destination(path: Path, boundary: Path) -> Destination:
     return Destination.GIT if is_git else Destination.INSIDE
 
 
+def repository_root(start: Path) -> Path | None:
+    """Return the root of the git repository that a directory is in; None if it is in none.
+
+    `.git` is a directory, or the file of a worktree or submodule.
+    """
+    start = start.absolute()
+    return next((each for each in (start, *start.parents) if (each / ".git").exists()), None)
+
+
 @define(eq=False, slots=False)
 class DirectoryTree:
     """The files under a directory; of a single file, that one, with the others beside it within reach of `read`.
@@ -426,7 +435,7 @@ class DirectoryTree:
     @cached_property
     def _boundary(self) -> Path:
         root = Path(os.path.realpath(self._root or os.curdir))
-        repository = next((each for each in (root, *root.parents) if (each / ".git").exists()), None)
+        repository = repository_root(root)
         if repository is not None:
             return repository
         working = Path.cwd().resolve()
