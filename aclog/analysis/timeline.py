@@ -470,7 +470,7 @@ class _State:
                 last = change
         if net is not step:  # whose ids may be others than those that stay
             self.policy = Policy(start.acls.apply(tuple(map(Change.record, step))).merged(), self.policy.settings)
-        return _event(last) if last is not None and self.answer is not before else None
+        return event_of(last) if last is not None and self.answer is not before else None
 
 
 def _net(step: Iterable[Change]) -> list[Change]:
@@ -486,7 +486,8 @@ def _net(step: Iterable[Change]) -> list[Change]:
     return sorted(remaining, key=lambda change: change.offset)
 
 
-def _event(change: Change) -> Event:
+def event_of(change: Change) -> Event:
+    """Return the event that a change is."""
     return Event(offset=change.offset, end_offset=change.end_offset, timestamp=change.timestamp, change=change)
 
 
@@ -568,10 +569,10 @@ class RegionsSince:
             if not any(map(self._may_grant, step)):
                 continue
             if len(step) == 1 and not self._may_cover(live.values()):
-                return _event(step[0])
+                return event_of(step[0])
             acls = AclsImage.from_acls(live.values()) if acls is None else acls
             if not covered(Policy(acls, settings), region):
-                return _event(self._granting(step, acls, region))
+                return event_of(self._granting(step, acls, region))
         return _beginning(self.begin)
 
     def has_ranges(self, region: Region) -> bool:

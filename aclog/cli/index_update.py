@@ -227,11 +227,8 @@ def _complaint(totals: Totals, new: NewAccesses) -> str | None:
     if new.contents:
         name = new.contents[0].content.name
     if totals.rows.is_denials_only:
-        return (
-            f"{name}: all {totals.rows.total:,} accesses of {plural(number, 'file')} are "
-            "denials, by which no rule is ever needed: Kafka logs what it allows only if kafka.authorizer.logger is at "
-            "DEBUG: nothing was taken"
-        )
+        of = f" of {plural(number, 'file')}"
+        return f"{name}: {totals.rows.denials_text(of)}: nothing was taken"
     untimed = totals.rows.without_time
     if totals.lines or not (totals.rejects or untimed):
         return None

@@ -233,10 +233,7 @@ class LogFinder:
         judging = _judging(self.log, subject, settings)
         counted, judged = self.accesses.open().count_window(judging, self.days, None)
         if counted.rows.is_denials_only:
-            raise ConfigError(
-                f"--accesses: all {counted.rows.total:,} accesses are denials, by which no rule is ever needed: Kafka "
-                "logs what it allows only if kafka.authorizer.logger is at DEBUG"
-            )
+            raise ConfigError(f"--accesses: {counted.rows.denials_text()}")
         skipped = sum(counted.rejects.values())
         notes = [f"{plural(skipped, 'line')} skipped: no accesses"] if skipped else []
         if text := unknown_kafka(judging.rules):

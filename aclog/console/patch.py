@@ -1,14 +1,15 @@
 """A draft as a patch of the files of its source, for a pull request; apart from drafts, as it reads files of rules."""
 
 import difflib
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
-from aclog.authorizer.acl import FileOrigin, Origins, StandardAcl, acl_text, object_of_rule, rule_of_object
+from aclog.authorizer.acl import FileOrigin, Origins, StandardAcl, acl_text, object_of_rule
 from aclog.authorizer.acls_image import RuleChange
 from aclog.metalog.errors import ConfigError
+from aclog.sources.acl_lines import parse_acl
 from aclog.sources.formats.rule import repository_root
 from aclog.terminal.columns import json_text
 
@@ -56,9 +57,7 @@ def patch_lines(changes: Sequence[RuleChange], origins: Origins, others: Iterabl
             if number > len(before) or _stated(before[number - 1]) != acl:
                 raise ConfigError(f"{file}:{number}: the file has changed since it was read")
         new = [acl for acl in added if homes[acl] == file]
-        after = [line for number, line in enumerate(before, 1) if number not in gone]
-        for acl in new:
-            _insert(after, acl)
+        after = list(_with([line for number, line in enumerate(before, 1) if number not in gone], new))
         name = names[file]
         yield from _diff(before, after, f"a/{name}", f"b/{name}")
 
@@ -102,8 +101,9 @@ def _homes(
         return {}
     by_principal: dict[str, str] = {}
     first = next(iter(touched), None)
+    principals = {acl.principal for acl in added}
     for acl in others:
-        if acl.principal in by_principal:
+        if acl.principal in by_principal or (first is not None and acl.principal not in principals):
             continue
         file = file_of(acl, origins)
         if file is not None:
@@ -113,19 +113,30 @@ def _homes(
     return {acl: by_principal.get(acl.principal, first) for acl in added}
 
 
-def _insert(lines: list[str], acl: StandardAcl) -> None:
-    """Add the line of a rule below the last one of its principal, or at the end."""
-    alike = [at for at, line in enumerate(lines) if (rule := _stated(line)) and rule.principal == acl.principal]
-    place = alike[-1] + 1 if alike else len(lines)
-    if place and not lines[place - 1].endswith("\n"):
-        lines[place - 1] += "\n"
-    lines.insert(place, f"{json_text(object_of_rule(acl))}\n")
+def _with(lines: Sequence[str], added: Sequence[StandardAcl]) -> Iterator[str]:
+    """Yield the lines, and that of each new rule below the last one of its principal, or at the end."""
+    last = {rule.principal: at for at, line in enumerate(lines) if (rule := _stated(line))} if added else {}
+    below: dict[int, dict[str, list[str]]] = {}
+    for acl in added:
+        blocks = below.setdefault(last.get(acl.principal, len(lines) - 1), {})
+        blocks.setdefault(acl.principal, []).append(f"{json_text(object_of_rule(acl))}\n")
+
+    def new_at(at: int) -> Iterator[str]:
+        # a principal that has rules keeps its own beside them, also above new principals at the end
+        blocks = sorted(below.get(at, {}).items(), key=lambda each: each[0] not in last)
+        return chain.from_iterable(block for _, block in blocks)
+
+    for at, line in enumerate(lines):
+        yield line if line.endswith("\n") or at not in below else f"{line}\n"
+        yield from new_at(at)
+    if not lines:
+        yield from new_at(-1)
 
 
 def _stated(line: str) -> StandardAcl | None:
     try:
-        return rule_of_object(json.loads(line)).acl
-    except (ConfigError, ValueError, TypeError, KeyError, AttributeError):
+        return parse_acl(line.encode()).acl
+    except ConfigError:
         return None
 
 

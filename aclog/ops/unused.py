@@ -329,10 +329,7 @@ def _by_log(flags: "ReadAccesses", place: FoundPlace, acls: Sequence[StandardAcl
     if not times:
         raise ConfigError(f"--accesses {name}: holds no access with a time: expected some")
     if (counts := RowCounts.sum_of(rows)).is_denials_only:
-        raise ConfigError(
-            f"--accesses {name}: all {counts.total:,} accesses are denials, by which no rule is used: Kafka logs what "
-            "it allows only if kafka.authorizer.logger is at DEBUG"
-        )
+        raise ConfigError(f"--accesses {name}: {counts.denials_text()}")
     warn_of_rejects(rejects)
     warn_of_long_lines(long_lines)
     of_log = {acl: _use_of(last, number) for acl, number in _ordinals(judging.rules, acls).items()}

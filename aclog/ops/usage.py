@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, timedelta
 from functools import partial
-from itertools import groupby, repeat
+from itertools import groupby
 from typing import Any, Final, Protocol, Self
 
 import numpy as np
@@ -423,8 +423,10 @@ class LogUsage:
         """Yield for each ACL when it was removed, if any was, and since when it is known, if all are too young."""
         removals, youth = self.report.rules.column("in_force_to"), Youth.of(self.report)
         is_any = removals.null_count < len(removals)
-        for number, removal in enumerate(removals.to_pylist() if is_any else repeat(None, len(removals))):
-            row: JsonObject = {"removedAt": None if removal is None else as_of_text(removal)} if is_any else {}
+        for number, removal in enumerate(removals):
+            row: JsonObject = {}
+            if is_any:
+                row["removedAt"] = as_of_text(removal.as_py()) if removal.is_valid else None
             if youth is not None:
                 time = youth.time(number)
                 known_since = None if time is None else as_of_text(time)
@@ -732,10 +734,7 @@ def suggest_least(
     acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
     counted, judged = log.count_window(judging, options.days, options.until)
     if counted.rows.is_denials_only:
-        raise ConfigError(
-            f"{log.names}: all {counted.rows.total:,} accesses are denials, by which no rule is ever needed: Kafka "
-            "logs what it allows only if kafka.authorizer.logger is at DEBUG"
-        )
+        raise ConfigError(f"{log.names}: {counted.rows.denials_text()}")
     exist = existing_topics(options.topics, (image,), (choice,))
     for principal in sorted(options.principals - image.acls.principals()):
         warn(f"--principal {principal}: no rule is for it")

@@ -7,7 +7,15 @@ from attrs import define, evolve, field, frozen
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Query, Region, only, pattern_meets
-from aclog.analysis.timeline import Event, Question, RegionsSince, concerns_controllers, intervals, policy_after
+from aclog.analysis.timeline import (
+    Event,
+    Question,
+    RegionsSince,
+    concerns_controllers,
+    event_of,
+    intervals,
+    policy_after,
+)
 from aclog.analysis.who_can import Permission
 from aclog.authorizer.acl import StandardAcl, is_cidr
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL
@@ -197,6 +205,4 @@ class _Concerned:
             if change.rule.acl == rule and change.kind is ChangeKind.ADDED and not change.first_seen
         )
         change = next(added, None)
-        if change is None:
-            return None
-        return Event(offset=change.offset, end_offset=change.end_offset, timestamp=change.timestamp, change=change)
+        return None if change is None else event_of(change)

@@ -28,6 +28,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.sources.acl_lines import STDIN, display_name, numbered
 from aclog.usage.accesses.containers import read_objects, texts_in
+from aclog.usage.accesses.globs import is_hidden
 from aclog.usage.accesses.layouts import RARE, Profile, cleaned, detect, read_text_line
 from aclog.usage.accesses.lines import (
     BRACED_TEXT,
@@ -443,7 +444,7 @@ def _is_table(path: str) -> bool:
     if not Path(path).is_dir():
         return is_parquet(path)
     place = _place_of_table(path)
-    files = [each for each in place.rglob("*") if each.is_file() and not _is_hidden(each.relative_to(place))]
+    files = [each for each in place.rglob("*") if each.is_file() and not is_hidden(each.relative_to(place))]
     are_tables = [each.name.endswith(PARQUET_ENDINGS) for each in files]
     if all(are_tables) or not any(are_tables) or not has_pyarrow():
         return any(are_tables)
@@ -456,10 +457,6 @@ def _place_of_table(path: str) -> Path:
     """Return where the table of a directory is: of one that `aclog spark ingest` wrote, that of the accesses."""
     inner = Path(path, "accesses")
     return inner if inner.is_dir() else Path(path)
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _has_events(path: str) -> bool:

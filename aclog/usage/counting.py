@@ -615,6 +615,13 @@ class RowCounts:
         """Whether the log has denials alone, as Kafka writes at INFO: it has no use of an ALLOW."""
         return 0 < self.logged_denials == self.total
 
+    def denials_text(self, of: str = "") -> str:
+        """Return what a log of denials alone cannot show; `of`: what the accesses are of."""
+        return (
+            f"all {self.total:,} accesses{of} are denials, by which no rule is ever needed: Kafka logs what it allows "
+            "only if kafka.authorizer.logger is at DEBUG"
+        )
+
     @classmethod
     def sum_of(cls, counts: Iterable[Self]) -> Self:
         """Return the sum."""

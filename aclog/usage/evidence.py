@@ -3,6 +3,7 @@
 Apart from aclog.usage.judging, which workers import: only those that print a report need it.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
@@ -73,21 +74,24 @@ class Youth:
         return f"no ACL is judged: {known}: try --days {most}, which judges {number:,} of {plural(self.present, 'ACL')}"
 
 
+def _unlogged(report: UsageReport) -> Counter[str]:
+    """Return how many removable ACLs are on each type of resource to which no access of the window is."""
+    if report.logged_types is None:
+        return Counter()
+    removable = report.rules.filter(report.rules.column("removable")).column("resourceType").to_pylist()
+    return Counter(str(each) for each in removable if each not in report.logged_types)
+
+
 def unlogged_types(report: UsageReport) -> Sequence[str]:
     """Return the types of resources of removable ACLs to which no access of the window is: were they logged at all?"""
-    if report.logged_types is None:
-        return ()
-    removable = report.rules.filter(report.rules.column("removable")).column("resourceType").to_pylist()
-    return tuple(sorted({str(each) for each in removable} - report.logged_types))
+    return tuple(sorted(_unlogged(report)))
 
 
 def unlogged_text(report: UsageReport) -> str:
     """Return which these types are, and how many removable ACLs are on them; empty without one."""
-    types = unlogged_types(report)
-    if not types:
+    unlogged = _unlogged(report)
+    if not unlogged:
         return ""
-    removable = report.rules.filter(report.rules.column("removable")).column("resourceType").to_pylist()
-    number = sum(each in types for each in removable)
-    what = " or a ".join(types)
+    number, what = unlogged.total(), " or a ".join(sorted(unlogged))
     of_them = f"{plural(number, 'removable ACL')} {('is', 'are')[number != 1]} on such a resource"
     return f"the access log has no access to a {what}: were such requests logged? {of_them}"

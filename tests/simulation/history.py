@@ -91,8 +91,8 @@ class History:
         """
         reached: Configurations = {}
         # By the number of calls of unknown outcome, so that no later configuration needs fewer of them.
-        rest = deque((state, done, guess) for (state, done), guessed in configurations.items() for guess in guessed)
-        rest = deque(sorted(rest, key=lambda each: len(each[2])))
+        begun = [(state, done, guess) for (state, done), guessed in configurations.items() for guess in guessed]
+        rest = deque(sorted(begun, key=lambda each: len(each[2])))
         while rest:
             state, done, guess = rest.popleft()
             guessed = reached.setdefault((state, done), [])

@@ -8,6 +8,7 @@ others reach a cluster depends on values and on templates, so they are unread.
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from attrs import define, field
 
@@ -16,6 +17,9 @@ from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import ReadContext, SourceFile
 from aclog.sources.formats.unread import UnreadKind
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 CHART = "Chart.yaml"
 _ADVICE = "give the output of `helm template` (--acls -)"
@@ -31,6 +35,8 @@ class Charts:
     paths: Sequence[str]
     """The files of the tree that are read."""
     _documents: dict[str, Node | None] = field(factory=dict, init=False)
+    _ignores: "dict[str, GitIgnoreSpec | str]" = field(factory=dict, init=False)
+    """By chart: see _read_ignore."""
 
     def not_to_read(self, with_resources: Iterable[str]) -> frozenset[str]:
         """Return the files of resources that Helm may not render, and report them as unread."""
@@ -87,7 +93,13 @@ class Charts:
 
     def _ignored(self, chart: str, path: str) -> str:
         """Return how the .helmignore of a chart leaves a file out; empty: it does not, or there is no such file."""
-        file = posixpath.join(chart, ".helmignore")
+        if chart not in self._ignores:
+            self._ignores[chart] = self._read_ignore(posixpath.join(chart, ".helmignore"))
+        ignore = self._ignores[chart]
+        return ignore if isinstance(ignore, str) else "leaves the file out" if ignore.match_file(path) else ""
+
+    def _read_ignore(self, file: str) -> "GitIgnoreSpec | str":
+        """Return the patterns of a .helmignore; or why it leaves out files that they do not have, or an empty text."""
         try:
             if not self.context.tree.is_file(file):
                 return ""
@@ -99,7 +111,7 @@ class Charts:
             return "has a pattern with `!`, by which Helm leaves out every file that does not match"
         from pathspec import GitIgnoreSpec  # here: few trees have such a file; Helm's other globs are a part of git's
 
-        return "leaves the file out" if GitIgnoreSpec.from_lines(lines).match_file(path) else ""
+        return GitIgnoreSpec.from_lines(lines)
 
     def _member(self, path: str, key: str) -> Node | None:
         document = self._document(path)

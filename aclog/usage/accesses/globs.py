@@ -7,7 +7,12 @@ import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from glob import has_magic
-from pathlib import Path
+from pathlib import Path, PurePath
+
+
+def is_hidden(path: PurePath) -> bool:
+    """Return whether a part of a relative path begins with `.` or `_`, as Spark and Hive hide files."""
+    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def unlistable(pattern: str) -> Iterator[OSError]:

@@ -17,17 +17,16 @@ from weakref import finalize
 from attrs import define, field
 
 from aclog.metalog.errors import ConfigError
-from aclog.usage.accesses.lines import FileChangedError, PinnedFile
-from aclog.usage.accesses.table_formats import MARKERS, Places
+from aclog.usage.accesses.globs import is_hidden
+from aclog.usage.accesses.lines import TABLES, FileChangedError, PinnedFile
+from aclog.usage.accesses.table_formats import MARKERS, Places, is_of_log
 
 SCHEME: Final = "s3://"
 _BLOCK: Final = 1 << 22
 _AT_ONCE: Final = 8
 """Objects that are copied at the same time, each in memory for one block."""
-_OF_TABLES: Final = frozenset({"_delta_log", ".hoodie"})
-_ICEBERG: Final = ".metadata.json"
-_MAGIC: Final = (b"PAR1", b"PARE", b"ORC", b"Obj\x01")
-"""How files begin that tables consist of: Parquet, encrypted Parquet, ORC, Avro."""
+_MAGIC: Final = (*TABLES, b"PARE")
+"""How files begin that tables consist of: the last is encrypted Parquet."""
 _SECRETS: Final = re.compile(r"[?&](?:access_key|secret_key|session_token)=", re.IGNORECASE)
 
 
@@ -86,7 +85,11 @@ class ObjectCopies:
         try:
             store, found, is_prefix = _found(address, f"{SCHEME}{bucket}/{quote(prefix)}", options)
             _check_no_table(address, [each.path for each in found])
-            read = [each for each in found if not is_prefix or not _is_hidden(each.path, f"{bucket}/{prefix}")]
+            read = [
+                each
+                for each in found
+                if not is_prefix or not is_hidden(PurePosixPath(each.path.removeprefix(f"{bucket}/{prefix}")))
+            ]
             places = (Path(directory, str(number)) for number in range(len(read)))
             with ThreadPoolExecutor(_AT_ONCE) as pool:  # each request waits for the store
                 files = tuple(pool.map(partial(_copied, store), read, places))
@@ -122,8 +125,7 @@ def _found(address: str, quoted: str, options: str) -> tuple[Any, list[Any], boo
 def _check_no_table(address: str, paths: Collection[str]) -> None:
     """Raise ConfigError if there is a table, whose files also have rows that were deleted or rewritten."""
     for path in paths:
-        folders = PurePosixPath(path).parts[:-1]
-        if _OF_TABLES.intersection(folders) or (path.endswith(_ICEBERG) and folders[-1] == "metadata"):
+        if is_of_log(path):
             raise _of_table(f"{address}: has a table of Delta, Hudi or Iceberg ({SCHEME}{path})")
 
 
@@ -152,10 +154,6 @@ def _of_table(what: str) -> ConfigError:
 def _is_of_table(file: PinnedFile) -> bool:
     with Path(file.place).open("rb") as copy:
         return copy.read(4).startswith(_MAGIC)
-
-
-def _is_hidden(path: str, prefix: str) -> bool:
-    return any(part.startswith((".", "_")) for part in PurePosixPath(path.removeprefix(prefix)).parts)
 
 
 def _copied(store: Any, info: Any, place: Path) -> PinnedFile:

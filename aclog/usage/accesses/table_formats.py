@@ -81,6 +81,13 @@ _METADATA_FILE: Final = re.compile(r"(?:\.gz)?\.metadata\.json(?:\.gz)?\Z")
 _HADOOP_FILE: Final = re.compile(r"v([0-9]+)(?:\.gz)?\.metadata\.json(?:\.gz)?\Z")
 
 
+def is_of_log(path: str) -> bool:
+    """Return whether a path is, by its name, of the log or the metadata of a table."""
+    *folders, name = path.split("/")
+    is_metadata = folders[-1:] == [_METADATA] and _METADATA_FILE.search(name) is not None
+    return is_metadata or not _LOGS.keys().isdisjoint(folders)
+
+
 @frozen
 class Places:
     """How directories are looked at."""

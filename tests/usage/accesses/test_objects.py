@@ -114,6 +114,7 @@ def test_what_cannot_be_read_is_named(monkeypatch):
         "logs/delta/_delta_log/0.json": b"{}",
         "logs/delta/part.parquet": table("deleted"),
         "logs/iceberg/metadata/v1.metadata.json": b"{}",
+        "logs/packed/metadata/v1.metadata.json.gz": gzip.compress(b"{}"),
         "logs/plain/server.log": b"[2026-11-21 10:00:00,123] INFO started (kafka.server.KafkaServer)\n",
         "logs/damaged/a.gz": gzip.compress(text("orders", 9))[:-9],
     }
@@ -121,6 +122,7 @@ def test_what_cannot_be_read_is_named(monkeypatch):
         for place, error in {
             "s3://logs/delta": "has a table of Delta, Hudi or Iceberg",
             "s3://logs/iceberg": "has a table of Delta, Hudi or Iceberg",
+            "s3://logs/packed": "has a table of Delta, Hudi or Iceberg",
             "s3://logs/plain": "no accesses: none of 1 file has a message",
             "s3://logs/nothing": "s3://logs/nothing: ",
             "s3://none/nothing": "s3://none/nothing: ",

@@ -720,8 +720,11 @@ class Module:
         file = self.modules.file_with(name, self.root)
         return f"expected {flag}, or --var-file FILE" if file is None else f"expected --var-file {file}, or {flag}"
 
+    def _assignment(self, name: str) -> tuple[Attribute, Scope] | None:
+        return (self.assignments if self.arguments is None else self.arguments).get(name)
+
     def _given_value(self, name: str) -> Value | None:
-        assignment = (self.assignments if self.arguments is None else self.arguments).get(name)
+        assignment = self._assignment(name)
         return None if assignment is None else evaluate(assignment[0].value, assignment[1])
 
     def has_evaluated(self, name: str) -> bool:
@@ -741,7 +744,7 @@ class Module:
         return value != evolve(effective, sensitive=value.sensitive)
 
     def _place_of(self, name: str, otherwise: str) -> str:
-        assignment = (self.assignments if self.arguments is None else self.arguments).get(name)
+        assignment = self._assignment(name)
         return otherwise if assignment is None else f"{assignment[0].file}:{assignment[0].line}"
 
     def _local(self, name: str, line: int, scope: Scope) -> Value:
@@ -892,19 +895,19 @@ class Module:
         These are the locals and variables that it references, and of a call the modules that it leads to.
         """
         parts: list[object] = [structure(block)]
-        pending: list[tuple[Module | None, object]] = [(self, block)]
+        pending: list[tuple[Module, object]] = [(self, block)]
         seen = set[tuple[tuple[str, ...], str, str]]()
         while pending:
             module, part = pending.pop()
-            for reference in references(part) if module is not None else ():
+            for reference in references(part):
                 step = reference.steps[0] if reference.steps else None
                 name = step.name if isinstance(step, GetAttribute) else ""
-                key = (module.path, reference.root, name) if module is not None else ((), "", "")
-                if module is not None and key not in seen:
+                key = (module.path, reference.root, name)
+                if key not in seen:
                     seen.add(key)
                     owner, value = module._definition(reference.root, name)
                     parts.append((*key, structure(value)))
-                    pending.append((owner, value))
+                    pending += [(owner, value)] if owner is not None else []
         if block.type == "module":
             parts += self.modules.structures(self.root, self.path, block, self.source.directory)
         return tuple(parts)
@@ -915,7 +918,7 @@ class Module:
             return self, self.source.locals[name].value
         if root != "var" or name not in self.source.variables:
             return None, None
-        given = (self.assignments if self.arguments is None else self.arguments).get(name)
+        given = self._assignment(name)
         if given is None:
             default = attribute_value(self.source.variables[name], "default")
             return None, default
