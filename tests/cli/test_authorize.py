@@ -104,7 +104,6 @@ class TestOne:
                 "Invalid value for '--operation': 'FLY' is not one of ALL,",
             ),
             ("--principal User:a --operation READ --topic t --host h", "'h' is not an IPv4 or IPv6 address"),
-            ("--principal alice --operation READ --topic t", "alice"),
             ("--principal User:a --operation READ --topic t --super-users x", "x"),
             (
                 "--principal User:a --operation READ --topic t --semantics odd",

@@ -120,7 +120,7 @@ def without_source(name: str) -> list[str]:
     words = next(each for each in examples(COMMANDS[name].help) if "--list" not in each)[len(name.split()) :]
     kept, skip = [], False
     for word in words:
-        is_source = word == "DIR" and not (kept and kept[-1].startswith("--"))
+        is_source = word in ("DIR", "HOST:9092") and not (kept and kept[-1].startswith("--"))
         if not (skip or is_source) and word not in {*VALUES, "--authorizer-properties", "--command-config"}:
             kept.append(word)
         skip = word.startswith("--") and word in {*VALUES, "--authorizer-properties", "--command-config"}

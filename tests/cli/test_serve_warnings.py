@@ -1,4 +1,4 @@
-"""`aclog serve` tells by log, metrics and `aclog status` of a node open by mistake; ZooKeeper mode is refused."""
+"""`aclog serve` reports by log, metrics and `aclog status` of a node open by mistake; ZooKeeper mode is refused."""
 
 import http.client
 import json

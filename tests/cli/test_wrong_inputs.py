@@ -25,7 +25,6 @@ why : orders LOG
 why alice orders LOG EXTRA
 why alice orders LOG --consume --produce
 explain LOG
-explain LOG --principal bob --operation READ --topic t
 explain LOG --principal User:bob --operation READ
 explain LOG --principal User:bob --operation READ --topic t --group g
 explain LOG --principal User:bob --operation READ --topic t --format yaml
@@ -43,7 +42,6 @@ who-can LOG --operation READ --topic t --since never
 who-can LOG --operation READ --topic t --resource-pattern-type match
 who-can LOG --intent eat --topic t
 what-can LOG
-what-can LOG --principal alice
 what-can LOG --principal User:a --principal
 when RULES --principal User:a --operation READ --topic t
 when LOG --operation READ --topic t --principal User:a --except-principal User:b
@@ -60,7 +58,6 @@ acls list LOG --as-of 03/04/2026
 acls list LOG --as-of monday
 acls list LOG --timezone Mars/Base
 acls list LOG --format kafak
-acls list LOG --principal nocolon
 acls history RULES
 acls history LOG --since 'three moons'
 acls add --log LOG
