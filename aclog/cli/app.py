@@ -370,8 +370,10 @@ _MEANT = {
     **dict.fromkeys(("--tz", "--zone", "--time-zone"), ("--timezone",)),
     **dict.fromkeys(("--json", "--csv", "--table", "--output-format"), ("--format",)),
     **dict.fromkeys(("--profile", "--env", "--environment"), ("--context",)),
+    **dict.fromkeys(("--consume", "--consumer"), ("--intent consume",)),
+    **dict.fromkeys(("--produce", "--producer"), ("--intent produce",)),
 }
-"""Flags of other tools, and those with the same meaning here."""
+"""Flags of other tools and of other commands, and those with the same meaning here, with a value if there is one."""
 
 
 def _meant(name: str, context: click.Context | None) -> str | None:
@@ -379,7 +381,7 @@ def _meant(name: str, context: click.Context | None) -> str | None:
     if context is None:
         return None
     options = {each for parameter in context.command.params for each in parameter.opts} | {"--context"}
-    return next((each for each in _MEANT.get(name, ()) if each in options), None)
+    return next((each for each in _MEANT.get(name, ()) if each.split()[0] in options), None)
 
 
 def _use_utf8() -> None:

@@ -215,6 +215,8 @@ report RULES -o a.md --want RULES --journal j
 lint --hepl
 who-can LOG --operaton READ --topic t
 what-can LOG --user alice
+grant --log LOG --principal User:a --consume --topic t
+revoke --log LOG --principal User:a --producer --topic t
 query "SELECT nope FROM acls" LOG
 diff LOG RULES LOG2
 lint LOG --severity high
