@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Playwright, sync_playwright
 
+from tests.support.processes.node_zygote import shared_zygote
 from tests.support.web.chromium import launch
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import TESTS, write_accesses, write_estate
@@ -32,7 +33,9 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleProcess
     home = tmp_path_factory.mktemp("estate")
     (home / "tests.yaml").write_text(TESTS, encoding="utf-8")
     log, accesses = write_estate(home / "log"), write_accesses(home / "accesses.jsonl")
-    with ConsoleProcess("--log", log, "--accesses", accesses, "--tests", home / "tests.yaml") as started:
+    with ConsoleProcess(
+        "--log", log, "--accesses", accesses, "--tests", home / "tests.yaml", zygote=shared_zygote()
+    ) as started:
         started.wait_for("/findings?kind=unused", "User:Shop")
         started.wait_for("/findings?kind=new", "User:*")
         started.wait_for("/changes", "2 rule changes")

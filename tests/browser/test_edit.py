@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from aclog.authorizer.codes import AclOperation, AclPermissionType
 from tests.support.builders.acls import acl, cluster_acl
 from tests.support.planning.estate import Estate
+from tests.support.processes.node_zygote import shared_zygote
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import NEW_RULE, TESTS, append, write_estate
 from tests.support.web.logins import log_in, write_logins
@@ -41,7 +42,7 @@ def edited(estate: Estate) -> list[object]:
 
 @pytest.fixture
 def console(edited: list[object]) -> Iterator[ConsoleProcess]:
-    with ConsoleProcess(*edited) as started:
+    with ConsoleProcess(*edited, zygote=shared_zygote()) as started:
         yield started
 
 
@@ -105,7 +106,7 @@ def offers(page: Page) -> list[str]:
 def test_nothing_offers_to_apply_to_who_may_not_alter_the_cluster(browser: Browser, edited, estate, tmp_path):
     append(Path(str(estate.place[1])), add=[ADMIN])
     logins = write_logins(tmp_path / "logins", "admin", "ann", "shop")
-    with ConsoleProcess(*edited, "--login", logins, ready="/healthz") as console:
+    with ConsoleProcess(*edited, "--login", logins, ready="/healthz", zygote=shared_zygote()) as console:
         address = f"{console.url}/draft"
         with watched(browser, console.url) as context:
             visitor = Visitor(context.new_page(), console.url)

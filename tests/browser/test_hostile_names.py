@@ -9,6 +9,7 @@ from aclog.authorizer.settings import name_text
 from tests.support.builders.acls import acl
 from tests.support.builders.hostile_names import ON_PAGES as NAMES
 from tests.support.builders.hostile_names import visible_text
+from tests.support.processes.node_zygote import shared_zygote
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import write_rules
 from tests.support.web.visitor import Hands
@@ -20,7 +21,7 @@ NO_COLON = "nobody-can-be-this"
 def console(tmp_path_factory):
     rules = [acl(name, f"User:{name}") for name in NAMES.values()]
     log = write_rules(tmp_path_factory.mktemp("hostile") / "log", [*rules, acl("harmless", NO_COLON)])
-    with ConsoleProcess("--log", log) as started:
+    with ConsoleProcess("--log", log, zygote=shared_zygote()) as started:
         yield started
 
 

@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from tests.support.kafka.tools import client_properties
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import Ports
+from tests.support.processes.node_zygote import shared_zygote
 from tests.support.web.console import ConsoleProcess
 
 STALE = re.compile(r"This state has not been confirmed for \d+ s: \S")
@@ -36,7 +37,7 @@ def place(node: AclogNode, tmp_path: Path) -> list[object]:
 def console(place: list[object]) -> Iterator[ConsoleProcess]:
     for topic in TOPICS:
         allow(place, "User:shop", topic)
-    with ConsoleProcess(*place) as started:
+    with ConsoleProcess(*place, zygote=shared_zygote()) as started:
         yield started
 
 

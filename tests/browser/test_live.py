@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
+from tests.support.processes.node_zygote import shared_zygote
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import CONTRACTOR, OPEN, RULES, append, write_estate
 from tests.support.web.lateness import milliseconds_to_the_mark, summary
@@ -22,7 +23,7 @@ def log(tmp_path):
 
 @pytest.fixture
 def console(log):
-    with ConsoleProcess("--log", log) as started:
+    with ConsoleProcess("--log", log, zygote=shared_zygote()) as started:
         yield started
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.support.processes.node_zygote import shared_zygote
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import write_estate
 from tests.support.web.logins import log_in, write_logins
@@ -27,7 +28,7 @@ def guarded(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
     home = tmp_path_factory.mktemp("login")
     logins = write_logins(home / "logins", "ann", "shop")
     flags = ("--log", log, "--login", logins, "--audit", home / "audit")
-    with ConsoleProcess(*flags, ready="/healthz") as started:
+    with ConsoleProcess(*flags, ready="/healthz", zygote=shared_zygote()) as started:
         yield started, home / "audit"
 
 
@@ -96,7 +97,7 @@ def test_a_viewer_logs_in_at_a_provider(browser: Browser, log: Path, tmp_path: P
         settings = f'issuer = "{provider.issuer}"\nclient_id = "{CLIENT}"\nclient_secret_file = "secret"\n'
         (tmp_path / "oidc.toml").write_text(settings)
         login = f"oidc:{tmp_path / 'oidc.toml'}"
-        with ConsoleProcess("--log", log, "--login", login, ready="/healthz") as console:
+        with ConsoleProcess("--log", log, "--login", login, ready="/healthz", zygote=shared_zygote()) as console:
             context = browser.new_context()
             try:
                 page = context.new_page()

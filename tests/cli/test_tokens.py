@@ -6,7 +6,8 @@ import pytest
 
 from tests.support.cli.command import Result, aclog
 from tests.support.kafka.server import free_port
-from tests.support.kafka.tools import Printed, client_properties
+from tests.support.kafka.tools import client_properties
+from tests.support.kafka.warm_jvms import Printed
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import Ports
 from tests.support.tokens.script import Row, token_properties

@@ -11,7 +11,8 @@ import pytest
 from attrs import frozen
 
 from tests.support.kafka.real_node import RealNode
-from tests.support.kafka.tools import MAINS, ToolPipe, client_properties
+from tests.support.kafka.tools import MAINS, client_properties
+from tests.support.kafka.warm_jvms import ToolPipe
 from tests.support.nodes.server_properties import Ports
 from tests.support.processes.waiting import SECONDS
 
@@ -44,8 +45,8 @@ class FollowedKafka:
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FollowedKafka]:
     directory, ports = tmp_path_factory.mktemp("followed"), Ports.free()
-    with RealNode(directory / "node", ports).format(), ToolPipe() as pipe:
-        yield FollowedKafka(ports, pipe, client_properties(directory, "admin"))
+    with RealNode(directory / "node", ports).format():
+        yield FollowedKafka(ports, ToolPipe(), client_properties(directory, "admin"))
 
 
 def test_what_kafkas_own_tool_changes_is_told_as_it_is_committed(kafka: FollowedKafka) -> None:

@@ -42,8 +42,9 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import recover
 from tests.support.builders.acls import acl, acl_record
 from tests.support.kafka.dump_log import DumpedBatch, parse
-from tests.support.kafka.jvm import KAFKA_44, KAFKA_VERSION, run_tool
+from tests.support.kafka.jvm import KAFKA_44, KAFKA_VERSION
 from tests.support.kafka.metadata_shell import shell_answers
+from tests.support.kafka.warm_jvms import ToolPipe
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -51,8 +52,8 @@ DATA = Path(__file__).parents[1] / "data"
 def dump(*paths: Path, version: str = KAFKA_VERSION) -> list[list[DumpedBatch]]:
     """What Kafka's tool prints of each file."""
     tool, files = "org.apache.kafka.tools.DumpLogSegments", ",".join(map(str, paths))
-    done = run_tool(tool, "--cluster-metadata-decoder", "--files", files, version=version)
-    assert done.exit_code == 0, done.err
+    done = ToolPipe(version).run(tool, ["--cluster-metadata-decoder", "--files", files])
+    assert done.code == 0, done.err
     found = parse(done.out)
     return [found[str(path)] for path in paths]
 

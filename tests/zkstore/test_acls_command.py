@@ -5,8 +5,9 @@ import json
 import pytest
 
 from tests.support.cli.command import aclog
-from tests.support.kafka.jvm import KAFKA_39, run_tool
+from tests.support.kafka.jvm import KAFKA_39
 from tests.support.kafka.server import free_port
+from tests.support.kafka.warm_jvms import ToolPipe
 from tests.support.processes.waiting import wait_until
 from tests.support.zookeeper.chroots import made_chroot
 from tests.support.zookeeper.differential import our_authorizer, rules_of
@@ -32,8 +33,8 @@ def kafka_acls(connect):
 
     def run(*flags, properties=()):
         place = ("--authorizer-properties", f"zookeeper.connect={connect}", *properties)
-        done = run_tool("kafka.admin.AclCommand", *place, *flags, version=KAFKA_39)
-        assert done.exit_code == 0, done
+        done = ToolPipe(KAFKA_39).run("kafka.admin.AclCommand", [*place, *flags])
+        assert done.code == 0, done
         return done.out
 
     return run

@@ -52,7 +52,7 @@ def unregistered(ports: Ports, controller_id: int, user: str = "admin") -> tuple
     return code, None if answer[11] == 0 else read_compact_string(answer, 11)[0]
 
 
-@pytest.mark.parametrize("release", ["4.4", "4.4-IV0", "4.3"])
+@pytest.mark.parametrize("release", ["4.4", "4.4-IV0"])
 def test_the_same_hosts_are_refused_with_the_same_words(tmp_path: Path, release: str) -> None:
     answers = {}
     for kind in ("kafka", "aclog"):

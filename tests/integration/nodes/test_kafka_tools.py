@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ListConsumerGroup
 from tests.support.cli.command import aclog
 from tests.support.kafka import tools as kafka_tools
 from tests.support.kafka.commands import COMMANDS
+from tests.support.kafka.warm_jvms import ToolPipe
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import Ports, password
 from tests.support.processes.waiting import SECONDS, wait_until
@@ -36,8 +37,8 @@ def test_a_difference_names_its_command() -> None:
 @pytest.mark.tier("test")
 def test_they_print_on_aclog_what_they_print_on_kafka(tmp_path: Path) -> None:
     ports = Ports.free()
-    with AclogNode(tmp_path, ports).format(), kafka_tools.ToolPipe() as pipe:
-        texts = kafka_tools.differences(kafka_tools.recorded(), kafka_tools.Tools(pipe, ports, tmp_path).run())
+    with AclogNode(tmp_path, ports).format():
+        texts = kafka_tools.differences(kafka_tools.recorded(), kafka_tools.Tools(ToolPipe(), ports, tmp_path).run())
         assert not texts, f"{len(texts)} differences\n" + "\n".join(texts)
 
 
@@ -49,7 +50,7 @@ ODD = "o'b\x1b[2J \u202e!$(touch x)é"
 def test_what_explain_advises_is_done_by_the_real_tool(tmp_path: Path, flag: str) -> None:
     """The command in the last line of an explanation, pasted into a bash, reverses the answer."""
     ports = Ports.free()
-    with AclogNode(tmp_path, ports).format(), kafka_tools.ToolPipe() as pipe:
+    with AclogNode(tmp_path, ports).format():
         port = ports.broker if flag == "--bootstrap-server" else ports.controller
         config = kafka_tools.client_properties(tmp_path, "admin")
         source = (flag, f"localhost:{port}", "--command-config", config)
@@ -62,7 +63,7 @@ def test_what_explain_advises_is_done_by_the_real_tool(tmp_path: Path, flag: str
             assert line.isprintable()
             words = _words_of_bash(line.strip())
             assert words[:3] == ["kafka-acls.sh", flag, f"localhost:{port}"]
-            printed = pipe.run(kafka_tools.MAINS["acls"], words[1:])
+            printed = ToolPipe().run(kafka_tools.MAINS["acls"], words[1:])
             assert printed.code == 0, printed
             assert ODD in printed.out
             wait_until(lambda: aclog("authorize", *source, *asked).code == expected, "another answer")  # noqa: B023
@@ -85,11 +86,11 @@ def test_what_aclog_does_not_have_is_refused_in_words(tmp_path: Path) -> None:
         (groups, ("--list",), "UnsupportedVersionException: Error listing groups"),
     )
     ports = Ports.free()
-    with AclogNode(tmp_path, ports).format(), kafka_tools.ToolPipe() as pipe:
+    with AclogNode(tmp_path, ports).format():
         client = kafka_tools.client_properties(tmp_path, "admin")
         at = ["--bootstrap-server", f"127.0.0.1:{ports.broker}", "--command-config", str(client)]
         for main, arguments, text in asked:
-            printed = pipe.run(main, [*at, *arguments])
+            printed = ToolPipe().run(main, [*at, *arguments])
             assert text in printed.out + printed.err, printed
         config, listed = asked_by_confluent(ports.broker)
         assert config.code() == KafkaError.UNSUPPORTED_VERSION

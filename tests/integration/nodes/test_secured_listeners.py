@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.kafka.server import free_port
-from tests.support.kafka.tools import ToolPipe
+from tests.support.kafka.warm_jvms import ToolPipe
 from tests.support.nodes.aclog_node import AclogNode, NodeError
 from tests.support.nodes.secured_clients import Java, Wire, confluent_says, metrics, samples
 from tests.support.nodes.secured_node import PASSWORDS, SECRET, STORE, Estate, SecuredNode, broker_properties
@@ -83,17 +83,16 @@ CASES = (
 @pytest.mark.tier("test")
 def test_kafkas_tools_come_in_or_hear_why_not(node: SecuredNode) -> None:
     wrong = []
-    with ToolPipe() as pipe:
-        java = Java(pipe, node)
-        for listener, client, expected in CASES:
-            before, standing = sum(samples(node, FAILURES).values()), connections(node, listener)
-            printed = java.run(listener, "--list", **client)
-            wait_until(lambda: connections(node, listener) <= standing, f"the end of those to {listener}")  # noqa: B023
-            failures = sum(samples(node, FAILURES).values()) - before
-            refused = expected not in ("", DENIED)
-            if expected not in printed.out or printed.code != bool(expected) or not refused <= failures <= 2 * refused:
-                wrong.append((listener, client, printed.code, printed.out[:300], failures))
-        users_and_rules(java, node)
+    java = Java(ToolPipe(), node)
+    for listener, client, expected in CASES:
+        before, standing = sum(samples(node, FAILURES).values()), connections(node, listener)
+        printed = java.run(listener, "--list", **client)
+        wait_until(lambda: connections(node, listener) <= standing, f"the end of those to {listener}")  # noqa: B023
+        failures = sum(samples(node, FAILURES).values()) - before
+        refused = expected not in ("", DENIED)
+        if expected not in printed.out or printed.code != bool(expected) or not refused <= failures <= 2 * refused:
+            wrong.append((listener, client, printed.code, printed.out[:300], failures))
+    users_and_rules(java, node)
     assert not wrong, wrong
 
 

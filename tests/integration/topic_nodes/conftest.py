@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.kafka.acls_tool import AclsTool
 from tests.support.kafka.shared import SharedKafka
-from tests.support.kafka.tools import ToolPipe
+from tests.support.kafka.warm_jvms import ToolPipe
 from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster
 from tests.support.processes.node_zygote import shared_zygote
 
@@ -39,5 +39,4 @@ def cluster(running_cluster: TopicCluster) -> TopicCluster:
 @pytest.fixture(scope="module")
 def acls_tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AclsTool]:
     """kafka-acls, as the super user `admin`."""
-    with ToolPipe() as pipe:
-        yield AclsTool.of(pipe, Path(tmp_path_factory.mktemp("tool")))
+    return AclsTool.of(ToolPipe(), Path(tmp_path_factory.mktemp("tool")))

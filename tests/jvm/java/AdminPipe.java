@@ -1,25 +1,29 @@
 package aclog;
 
+import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
-import java.io.FileDescriptor;
-import java.io.FileInputStream;
-import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Collection;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
@@ -51,9 +55,11 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.token.delegation.DelegationToken;
 
 /**
- * Kafka's own Admin client behind a pipe: a line of JSON {"op": ..., ...} in, a line of JSON out; an error is
- * {"error": "class: message"}. The arguments are client properties, {@code key=value}. Rules have the keys of
- * {@code aclog acls list --format jsonl}. tests/support/kafka/server.py is the other end.
+ * Kafka's own Admin clients, many in one JVM, each behind a connection of its own to the port that is printed. The first
+ * line of a connection is a JSON object of client properties; then a line of JSON {"op": ..., ...} in, a line of JSON
+ * out; an error is {"error": "class: message"}. A connection that ends closes its client, and a call that waits fails.
+ * Rules have the keys of {@code aclog acls list --format jsonl}. The JVM ends with its stdin.
+ * tests/support/kafka/server.py is the other end.
  */
 public final class AdminPipe {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -66,20 +72,52 @@ public final class AdminPipe {
     }
 
     public static void main(String[] args) throws IOException {
-        PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
+        ServerSocket server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+        System.out.println(server.getLocalPort());
         System.setOut(System.err);
-        Map<String, Object> config = new HashMap<>();
-        for (String arg : args) {
-            int equals = arg.indexOf('=');
-            config.put(arg.substring(0, equals), arg.substring(equals + 1));
+        Thread acceptor = new Thread(() -> accept(server));
+        acceptor.setDaemon(true);
+        acceptor.start();
+        while (System.in.read() >= 0) {
+            continue;
         }
-        BufferedReader in =
-            new BufferedReader(new InputStreamReader(new FileInputStream(FileDescriptor.in), StandardCharsets.UTF_8));
-        try (Admin admin = Admin.create(config)) {
-            AdminPipe pipe = new AdminPipe(admin);
-            for (String line = in.readLine(); line != null; line = in.readLine()) {
-                out.println(JSON.writeValueAsString(pipe.serve(JSON.readTree(line))));
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static void accept(ServerSocket server) {
+        while (true) {
+            try {
+                Socket socket = server.accept();
+                Thread connection = new Thread(() -> connection(socket));
+                connection.setDaemon(true);
+                connection.start();
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
             }
+        }
+    }
+
+    /** Reads while an operation runs, to close the client as soon as the connection ends. */
+    private static void connection(Socket socket) {
+        ExecutorService operations = Executors.newSingleThreadExecutor();
+        try (socket) {
+            BufferedReader in = new BufferedReader(new InputStreamReader(socket.getInputStream(), StandardCharsets.UTF_8));
+            PrintStream out = new PrintStream(socket.getOutputStream(), true, StandardCharsets.UTF_8);
+            Map<String, Object> config = JSON.readValue(in.readLine(), new TypeReference<Map<String, Object>>() { });
+            Admin admin = Admin.create(config);
+            try {
+                AdminPipe pipe = new AdminPipe(admin);
+                for (String line = in.readLine(); line != null; line = in.readLine()) {
+                    JsonNode ask = JSON.readTree(line);
+                    operations.execute(() -> out.println(pipe.serve(ask)));
+                }
+            } finally {
+                admin.close(Duration.ZERO);
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        } finally {
+            operations.shutdown();
         }
     }
 

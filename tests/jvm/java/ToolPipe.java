@@ -30,6 +30,11 @@ public final class ToolPipe {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final long SECONDS = 90;
     private static final int TIMED_OUT = -1;
+    private static final ByteArrayOutputStream OUT = new ByteArrayOutputStream();
+    private static final ByteArrayOutputStream ERR = new ByteArrayOutputStream();
+    /** The same in all runs: Scala's println keeps the stream that it sees first. */
+    private static final PrintStream OF_OUT = new PrintStream(OUT, true, StandardCharsets.UTF_8);
+    private static final PrintStream OF_ERR = new PrintStream(ERR, true, StandardCharsets.UTF_8);
 
     private ToolPipe() { }
 
@@ -46,12 +51,12 @@ public final class ToolPipe {
     }
 
     private static JsonNode run(JsonNode ask) throws Exception {
-        ByteArrayOutputStream out = new ByteArrayOutputStream();
-        ByteArrayOutputStream err = new ByteArrayOutputStream();
+        OUT.reset();
+        ERR.reset();
         PrintStream realOut = System.out;
         PrintStream realErr = System.err;
-        System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
-        System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
+        System.setOut(OF_OUT);
+        System.setErr(OF_ERR);
         int code;
         try {
             code = exitCode(ask);
@@ -61,8 +66,8 @@ public final class ToolPipe {
         }
         return JSON.createObjectNode()
             .put("code", code)
-            .put("out", out.toString(StandardCharsets.UTF_8))
-            .put("err", err.toString(StandardCharsets.UTF_8));
+            .put("out", OUT.toString(StandardCharsets.UTF_8))
+            .put("err", ERR.toString(StandardCharsets.UTF_8));
     }
 
     private static int exitCode(JsonNode ask) throws Exception {

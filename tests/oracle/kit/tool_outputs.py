@@ -30,9 +30,10 @@ from tests.oracle.kit.assumptions import assumed_generation, default_features, n
 from tests.oracle.kit.record_schemas import interpreted_values
 from tests.oracle.kit.values import Difference, Outcome
 from tests.support.kafka.dump_log import DumpedBatch, parse
-from tests.support.kafka.jvm import release_of, run_tool
+from tests.support.kafka.jvm import release_of
 from tests.support.kafka.release_facts import ReleaseFacts
-from tests.support.kafka.tools import Printed, ToolPipe, Tools, client_properties, neutral, recorded
+from tests.support.kafka.tools import Tools, client_properties, neutral, recorded
+from tests.support.kafka.warm_jvms import Printed, ToolPipe
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports, server_properties
 
@@ -64,7 +65,8 @@ _TIMESTAMP = 1_700_000_000_000
 def check_tools(facts: ReleaseFacts, *, seed: int) -> Outcome:
     """Run the tools of a release."""
     generation = assumed_generation(facts.version)
-    with TemporaryDirectory(prefix="aclog-oracle-") as scratch, ToolPipe(facts.version) as pipe:
+    with TemporaryDirectory(prefix="aclog-oracle-") as scratch:
+        pipe = ToolPipe(facts.version)
         home, ports = Path(scratch), Ports.free()
         properties = server_properties(ports, **node_settings(generation))
         with AclogNode(home / "node", ports, properties).format() as node:
@@ -163,7 +165,7 @@ def _dumps(version: str, files: Sequence[Path]) -> Iterator[tuple[int, list[Diff
     """The number of batches of each file, and what the tool prints of it otherwise than we read it."""
     main = f"{'org.apache.kafka' if release_of(version) >= (4, 2) else 'kafka'}.tools.DumpLogSegments"
     # In a JVM of its own: what is in Scala prints to the stream that was there when the first tool ran.
-    printed = run_tool(main, "--cluster-metadata-decoder", "--files", ",".join(map(str, files)), version=version)
+    printed = ToolPipe(version).run(main, ["--cluster-metadata-decoder", "--files", ",".join(map(str, files))])
     sections = {section.partition("\n")[0]: section for section in printed.out.split("Dumping ")[1:]}
     for path in files:
         subject = f"kafka-dump-log of {path.parent.name}/{path.name}"
@@ -173,7 +175,7 @@ def _dumps(version: str, files: Sequence[Path]) -> Iterator[tuple[int, list[Diff
             dumped = parse(f"Dumping {section}")[str(path)]
         except (AttributeError, IndexError, KeyError, ValueError):
             lines = [line for line in section.splitlines() if "Error" in line] or section.splitlines()
-            kafka = f"exit code {printed.exit_code}: {lines[0] if lines else printed.err[-2000:]}"
+            kafka = f"exit code {printed.code}: {lines[0] if lines else printed.err[-2000:]}"
             yield len(batches), [Difference(subject=subject, kafka=kafka, aclog="the form that 4.3.1 prints")]
             continue
         ours = [_batch(data, position, header) for position, header in batches]

@@ -31,7 +31,7 @@ from tests.scenarios.failover.cut_kafka import CutKafka
 from tests.scenarios.failover.faults import KINDS, SECONDS, Faults
 from tests.scenarios.failover.load import Worker
 from tests.support.kafka.acls_tool import TO_BROKERS, TO_CONTROLLERS, AclsTool
-from tests.support.kafka.tools import ToolPipe
+from tests.support.kafka.warm_jvms import ToolPipe
 from tests.support.models.ledger import Ledger
 from tests.support.nodes.acl_client import AclClient
 from tests.support.nodes.cluster import HOST
@@ -153,7 +153,7 @@ def run(root: Path, plan: Plan) -> str:
         cluster = stack.enter_context(
             TopicCluster(root, zygote, servers, brokers=BROKERS, replication_factor=3)
         ).start()
-        tool = ToolLoop(AclsTool.of(stack.enter_context(ToolPipe()), root), cluster, plan.broker_kills)
+        tool = ToolLoop(AclsTool.of(ToolPipe(), root), cluster, plan.broker_kills)
         faults = asyncio.run(_campaign(cluster, kafka, tool, plan))
         settings = load_config(cluster.controllers[1].home / "server.properties").topic
         assert isinstance(settings, TopicSettings)

@@ -9,8 +9,8 @@ from contextlib import closing, suppress
 import pytest
 
 from tests.support.admin.client_scripts import KafkaPython
-from tests.support.kafka.jvm import run_tool
 from tests.support.kafka.server import AdminClient, KafkaError
+from tests.support.kafka.warm_jvms import ToolPipe
 from tests.support.nodes.cluster import HOST, Cluster
 from tests.support.nodes.server_properties import PLAIN, password
 from tests.support.nodes.wire_client import WireClient
@@ -166,7 +166,7 @@ def test_kafkas_tool_lists_and_unregisters(cluster, tmp_path):
     server, controller = f"{HOST}:{one.ports.broker}", f"{HOST}:{cluster.controller.ports.controller}"
 
     def tool(*arguments: str) -> list[str]:
-        done = run_tool("org.apache.kafka.tools.ClusterTool", *arguments, "--config", config)
+        done = ToolPipe().run("org.apache.kafka.tools.ClusterTool", [*map(str, arguments), "--config", str(config)])
         return (done.out + done.err).splitlines()
 
     def endpoints(*arguments: str) -> list[list[str]]:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support.cli.command import aclog
-from tests.support.kafka.jvm import run_tool
+from tests.support.kafka.warm_jvms import ToolPipe
 from tests.support.nodes.cluster import HOST, Cluster
 from tests.support.nodes.server_properties import PLAIN, password
 from tests.support.processes.waiting import wait_until
@@ -38,7 +38,7 @@ def test_a_range_counts_where_it_is_on_and_a_node_out_of_step_is_found(tmp_path,
         refused = aclog("acls", "add", *at, *rule, "127.0.0.0/99")
         assert "is not a CIDR range" in refused.complaint, "the controller decides, whichever broker is asked"
         aclog("acls", "add", *at, *rule, "127.0.0.0/8").ok()
-        on.wait_applied(off.applied)
+        on.wait_applied(cluster.controller.applied)
         by_alice = [aclog("acls", "list", "--bootstrap-server", at, "--command-config", alice) for at in places]
         assert [told.code for told in by_alice] == [0, 2]
         assert "needs DESCRIBE permission" in by_alice[1].complaint
@@ -75,5 +75,5 @@ def test_kafkas_tool_describes_the_feature(tmp_path, zygote):
         cluster.start()
         place = f"{HOST}:{cluster.controller.ports.controller}"
         command = ("--bootstrap-controller", place, "--command-config", str(login(tmp_path, "admin")), "describe")
-        told = run_tool("org.apache.kafka.tools.FeatureCommand", *command)
+        told = ToolPipe().run("org.apache.kafka.tools.FeatureCommand", command)
         assert "aclog.cidr" in told.out

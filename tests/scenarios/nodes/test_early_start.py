@@ -45,7 +45,8 @@ from aclog.server.storage import ensure_formatted
 from tests.support.builders.acls import acl, acl_record, cluster_acl
 from tests.support.builders.long_log import batch, begin_log, coming_and_going
 from tests.support.kafka.acls_tool import TO_BROKERS, AclsTool
-from tests.support.kafka.tools import MAINS, ToolPipe
+from tests.support.kafka.tools import MAINS
+from tests.support.kafka.warm_jvms import ToolPipe
 from tests.support.nodes.acl_client import AclClient, by_principal, login
 from tests.support.nodes.api_sweep import refused_as_not_ready, swept
 from tests.support.nodes.cluster import HOST, Cluster
@@ -341,11 +342,10 @@ def test_a_combined_node_whose_log_is_out_of_reach_tells_nothing(tmp_path, zygot
         asyncio.run(listening(port))
         asyncio.run(nothing_is_told(port))
         asyncio.run(nothing_is_told(node.ports.controller))
-        with ToolPipe() as pipe:
-            tool = AclsTool.of(pipe, tmp_path)
-            failed(tool.run(TO_BROKERS, f"{HOST}:{port}", "--list"))
-            at = [TO_BROKERS, f"{HOST}:{port}", "--command-config", str(tool.config)]
-            failed(pipe.run(MAINS["configs"], [*at, "--describe", "--entity-type", "users"]))
+        tool = AclsTool.of(ToolPipe(), tmp_path)
+        failed(tool.run(TO_BROKERS, f"{HOST}:{port}", "--list"))
+        at = [TO_BROKERS, f"{HOST}:{port}", "--command-config", str(tool.config)]
+        failed(tool.pipe.run(MAINS["configs"], [*at, "--describe", "--entity-type", "users"]))
         # In a process of its own: at an error to DescribeUserScramCredentials librdkafka 2.16 would corrupt its memory.
         asked = [sys.executable, "-c", CONFLUENT_ASKS, str(port)]
         lists = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=120)

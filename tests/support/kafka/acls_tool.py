@@ -5,7 +5,8 @@ from typing import Self
 
 from attrs import frozen
 
-from tests.support.kafka.tools import MAINS, Printed, ToolPipe
+from tests.support.kafka.tools import MAINS
+from tests.support.kafka.warm_jvms import Printed, ToolPipe
 from tests.support.nodes.server_properties import PLAIN, password
 
 TO_BROKERS, TO_CONTROLLERS = "--bootstrap-server", "--bootstrap-controller"

@@ -30,7 +30,8 @@ from tests.support.kafka.oracle import Estate, OracleProcess
 from tests.support.kafka.quorum import KafkaQuorum
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import AdminClient
-from tests.support.kafka.tools import MAINS, ToolPipe, client_properties, main_class
+from tests.support.kafka.tools import MAINS, client_properties, main_class
+from tests.support.kafka.warm_jvms import ToolPipe, close_all
 from tests.support.nodes.server_properties import Ports
 from tests.support.spark.jvm import make_archive
 from tests.support.zookeeper.kafka import ZooKeeperKafka
@@ -44,8 +45,7 @@ def load_kafka(home: Path) -> None:
         with AdminClient(kafka.nodes[0].ports.broker) as admin:
             admin.acls()
             admin.scram()
-        with ToolPipe() as pipe:
-            pipe.run(MAINS["acls"], ["--bootstrap-server", kafka.bootstrap, "--list"])
+        ToolPipe().run(MAINS["acls"], ["--bootstrap-server", kafka.bootstrap, "--list"])
         kafka.nodes[0].stop()
     with OracleProcess() as oracle:
         oracle.load(Estate(acls=()))
@@ -63,11 +63,11 @@ def load_kafka_39(home: Path) -> None:
 
 def load_kafka_44(home: Path) -> None:
     """Run what the tests run of Kafka 4.4: format, a server, its tools, the authorizer alone."""
-    with RealNode(home / "node", Ports.free(), version=KAFKA_44).format() as node, ToolPipe(KAFKA_44) as pipe:
+    with RealNode(home / "node", Ports.free(), version=KAFKA_44).format() as node:
         credentials = client_properties(home, "admin")
         for tool, question in (("acls", "--list"), ("configs", "--describe --entity-type users")):
             arguments = f"--bootstrap-server localhost:{node.ports.broker} --command-config {credentials} {question}"
-            assert pipe.run(main_class(tool, KAFKA_44), arguments.split()).code == 0
+            assert ToolPipe(KAFKA_44).run(main_class(tool, KAFKA_44), arguments.split()).code == 0
     with OracleProcess(KAFKA_44) as oracle:
         oracle.load(Estate(acls=()))
     run_tool("org.apache.kafka.tools.DumpLogSegments", "--version", version=KAFKA_44)
@@ -96,6 +96,7 @@ def archive(version: str) -> None:
         try:
             LOADS[version](home)
         finally:
+            close_all()  # a JVM that runs has not listed all its classes yet
             del os.environ[CLASS_LISTS]
         listed = home / "all.classes"
         listed.write_text("\n".join(classes_of(lists.iterdir())) + "\n", encoding="utf-8")

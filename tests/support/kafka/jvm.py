@@ -28,7 +28,7 @@ KAFKA_44 = "4.4.0"
 """The Kafka with CIDR ranges in ACLs, whose format leaves its records in the 0-0 checkpoint."""
 SOURCES = {
     KAFKA_VERSION: ("tests/jvm/java/*.java", "benchmarks/java/*.java"),
-    KAFKA_39: ("tests/jvm/java-3.9/*.java", "tests/jvm/java/Request.java"),
+    KAFKA_39: ("tests/jvm/java-3.9/*.java", "tests/jvm/java/Request.java", "tests/jvm/java/ToolPipe.java"),
 }
 """Our own sources, by the Kafka that they are compiled against; any other since 4.0 has `_EVERY_4`."""
 _EVERY_4 = ("tests/jvm/java/*.java",)
@@ -135,11 +135,11 @@ def own_classes(version: str = KAFKA_VERSION) -> Path:
 
 
 def compiled(name: str, patterns: Sequence[str], jars: str) -> Path:
-    """Return build/jvm/NAME.jar of these sources, compiled against `jars`; again when a source is newer."""
+    """Return build/jvm/NAME.jar of these sources, compiled against `jars`; again when one, or this list, is newer."""
     jar = BUILD / f"{name}.jar"
     sources = sorted(path for pattern in patterns for path in ROOT.glob(pattern))
     with exclusively(name):
-        if not jar.exists() or jar.stat().st_mtime < max(path.stat().st_mtime for path in sources):
+        if not jar.exists() or jar.stat().st_mtime < max(path.stat().st_mtime for path in (*sources, Path(__file__))):
             with tempfile.TemporaryDirectory(dir=BUILD) as directory:
                 _compile(sources, jars, Path(directory))
                 _pack(Path(directory), jar)

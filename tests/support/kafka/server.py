@@ -10,15 +10,17 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, flock, lockf
 from pathlib import Path
 from typing import Self
 
 from tests.support.kafka.jvm import KAFKA_VERSION, ROOT, java_command
+from tests.support.kafka.warm_jvms import ToolPipe, admin_port
 from tests.support.processes.waiting import SECONDS
 
 LOG4J = ROOT / "tests" / "jvm" / "log4j2.properties"
+_DIRECTORIES = ("log.dirs=", "metadata.log.dir=")
 FIRST_PORT, EPHEMERAL_PORT = 10_240, 32_768
 ADMIN = {
     "security.protocol": "SASL_PLAINTEXT",
@@ -76,7 +78,7 @@ def with_properties(text: str, **changes: str) -> str:
 
 
 class AdminClient:
-    """Kafka's Admin client in a JVM of its own, as one of the fixtures' users."""
+    """Kafka's Admin client, as one of the fixtures' users; all that a test process has share a JVM."""
 
     def __init__(
         self,
@@ -97,23 +99,23 @@ class AdminClient:
             key: value.replace("{user}", user) for key, value in ADMIN.items()
         }
         config |= {"request.timeout.ms": str(request_ms), "metadata.recovery.strategy": recovery}
-        command = java_command("aclog.AdminPipe", *(f"{key}={value}" for key, value in config.items()))
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
-        )
+        self._socket = socket.create_connection(("127.0.0.1", admin_port()))
+        self._lines = self._socket.makefile("rw", encoding="utf-8")
+        self._write(config)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-        self._process.stdin.close()
-        self._process.stdout.close()
+        with suppress(OSError):
+            self._lines.close()
+        self._socket.close()
 
     def kill(self) -> None:
         """End it, whatever it is doing; a call that waits for its answer fails."""
-        self._process.kill()
-        self._process.wait()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def __call__(self, op: str, **arguments: object) -> list | dict:
         """Run one operation (see AdminPipe.java); rules, users and tokens are JSON objects.
@@ -122,13 +124,16 @@ class AdminClient:
             KafkaError: the operation failed.
 
         """
-        self._process.stdin.write(json.dumps({"op": op, **arguments}) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
+        self._write({"op": op, **arguments})
+        line = self._lines.readline()
         reply = json.loads(line) if line else {"error": "the admin client died"}
         if isinstance(reply, dict) and "error" in reply:
             raise KafkaError(f"{op}: {reply['error']}")
         return reply
+
+    def _write(self, line: object) -> None:
+        self._lines.write(json.dumps(line) + "\n")
+        self._lines.flush()
 
     def acls(self) -> list[dict[str, str]]:
         """What DescribeAcls answers, sorted by all keys in their order."""
@@ -185,16 +190,17 @@ class KafkaServer:
 
     def format(self, cluster_id: str, *arguments: str) -> None:
         """kafka-storage format, on a directory that is not there yet."""
-        command = ["format", f"--cluster-id={cluster_id}", "-c", "server.properties", *arguments]  # it may begin with -
-        done = subprocess.run(
-            java_command("kafka.tools.StorageTool", *command, version=self.version),
-            cwd=self.home,
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-        )
-        if done.returncode:
-            raise KafkaError(f"format: {done.stdout}{done.stderr}")
+        text = (self.home / "server.properties").read_text(encoding="utf-8")
+        directories = dict(line.split("=", 1) for line in text.splitlines() if line.startswith(_DIRECTORIES))
+        config = self.home / "format.properties"  # with absolute names: the JVM runs elsewhere
+        config.write_text(with_properties(text, **{key: self._absolute(names) for key, names in directories.items()}))
+        command = ["format", f"--cluster-id={cluster_id}", "-c", str(config), *arguments]  # it may begin with -
+        done = ToolPipe(self.version).run("kafka.tools.StorageTool", command)
+        if done.code:
+            raise KafkaError(f"format: {done.out}{done.err}")
+
+    def _absolute(self, names: str) -> str:
+        return ",".join(str(self.home / name) for name in names.split(","))
 
     def __enter__(self) -> Self:
         self.launch()

@@ -11,19 +11,17 @@ import argparse
 import json
 import re
 import shlex
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
-
-from attrs import frozen
+from typing import Any
 
 from tests.support.kafka.commands import COMMANDS, Command
-from tests.support.kafka.jvm import KAFKA_VERSION, ROOT, java_command, release_of
+from tests.support.kafka.jvm import ROOT, release_of
 from tests.support.kafka.real_node import RealNode
+from tests.support.kafka.warm_jvms import Printed, ToolPipe
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.barrier import Barrier
 from tests.support.nodes.server_properties import PLAIN, Ports, password
@@ -36,42 +34,6 @@ def main_class(tool: str, version: str) -> str:
     """The main class of a tool in a release: 4.4 moved that of kafka-configs."""
     moved = tool == "configs" and release_of(version) >= (4, 4)
     return "org.apache.kafka.tools.ConfigCommand" if moved else MAINS[tool]
-
-
-@frozen(kw_only=True)
-class Printed:
-    """What one run of a tool printed."""
-
-    code: int
-    out: str
-    err: str
-
-
-class ToolPipe:
-    """The tools of a release in a JVM of their own (ToolPipe.java)."""
-
-    def __init__(self, version: str = KAFKA_VERSION) -> None:
-        self.version = version
-
-    def __enter__(self) -> Self:
-        command = java_command("aclog.ToolPipe", version=self.version)
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self._process = subprocess.Popen(command, encoding="utf-8", **pipes)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.kill()
-        self._process.wait()
-
-    def run(self, main: str, arguments: Sequence[str]) -> Printed:
-        """Run a main class to its end."""
-        self._process.stdin.write(json.dumps({"main": main, "args": list(arguments)}) + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        assert answer, f"the JVM of the tools died at {arguments}"
-        return Printed(**json.loads(answer))
 
 
 def client_properties(home: Path, user: str) -> Path:
@@ -178,9 +140,9 @@ def main() -> None:
     flags = parser.parse_args()
     home = flags.home or Path(tempfile.mkdtemp(prefix="aclog-kafka-tools-"))
     ports = Ports.free()
-    with (AclogNode if flags.aclog else RealNode)(home, ports).format() as node, ToolPipe() as pipe:
+    with (AclogNode if flags.aclog else RealNode)(home, ports).format() as node:
         begun = time.monotonic()
-        rows = Tools(pipe, ports, home).run()
+        rows = Tools(ToolPipe(), ports, home).run()
     print(f"{node.kind}: {len(rows)} command lines in {time.monotonic() - begun:.1f} s")
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     (home / "tools.jsonl").write_text(text, encoding="utf-8")

@@ -10,7 +10,8 @@ from typing import Any, Self
 import confluent_kafka as ck
 import confluent_kafka.admin as cka
 
-from tests.support.kafka.tools import MAINS, Printed, ToolPipe
+from tests.support.kafka.tools import MAINS
+from tests.support.kafka.warm_jvms import Printed, ToolPipe
 from tests.support.nodes.secured_node import LISTENERS, STORE, Estate, SecuredNode, confluent_client, java_client
 from tests.support.nodes.wire_client import ClosedError, WireClient, encode_request, request_header
 from tests.support.processes.waiting import SECONDS

@@ -1,4 +1,4 @@
-"""A process that has everything imported and forks nodes on command: one is there in a moment, and may be killed often.
+"""A process that has everything imported and forks nodes and consoles on command: there in a moment, and killed often.
 
 Commands on stdin, one a line, each a JSON list: `spawn HOME OUTPUT GATE ARGUMENT...` forks `aclog ARGUMENT...` in that
 directory, what it prints appended to the file OUTPUT there, and says its process id; unless GATE is empty, a controller
@@ -155,7 +155,7 @@ def main() -> None:
     """Until the end of stdin."""
     import aclog.cli.app
     import aclog.cli.format
-    import aclog.cli.serve  # noqa: F401 - so that no child has to
+    import aclog.cli.serve
     from aclog.protocol.messages import warm_up
     from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
 
@@ -165,6 +165,8 @@ def main() -> None:
     while line := sys.stdin.readline():
         command, argument, *more = json.loads(line)
         if command == "spawn":
+            if more[2] == "console":
+                import aclog.cli.console_run  # noqa: F401 - once, for all consoles; nodes need none of it
             child = os.fork()
             if not child:
                 _run(argument, more[0], more[1], more[2:])

@@ -21,7 +21,8 @@ from attrs import frozen
 from tests.support.kafka.jvm import ROOT
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import free_port
-from tests.support.kafka.tools import ToolPipe, client_properties, in_order, neutral
+from tests.support.kafka.tools import client_properties, in_order, neutral
+from tests.support.kafka.warm_jvms import ToolPipe
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.barrier import Barrier
 from tests.support.nodes.server_properties import SCRAM, Ports
@@ -170,8 +171,8 @@ def run(kind: type[AclogNode] | type[RealNode], home: Path) -> list[Row]:
     """Every command on a new node."""
     ports = Ports.free()
     properties = token_properties(ports, free_port())
-    with kind(home, ports, properties).format(), ToolPipe() as pipe:
-        return list(TokenTools(pipe, ports, home).run())
+    with kind(home, ports, properties).format():
+        return list(TokenTools(ToolPipe(), ports, home).run())
 
 
 def recorded() -> list[Row]:

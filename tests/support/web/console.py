@@ -6,10 +6,12 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Self
 from urllib.error import HTTPError
 
 from tests.support.kafka.server import free_port
+from tests.support.processes.node_zygote import ForkedNode, NodeZygote
 from tests.support.processes.waiting import SECONDS
 
 
@@ -18,13 +20,17 @@ class ConsoleError(Exception):
 
 
 class ConsoleProcess:
-    """A console that listens on a port of its own; `home` is where it runs, which its flags are relative to."""
+    """A console that listens on a port of its own.
 
-    def __init__(self, *flags: object, ready: str = "/", home: Path | None = None) -> None:
-        self.port, self._ready, self._home = free_port(), ready, home
-        self._command = [
-            sys.executable, "-m", "aclog", "console", *map(str, flags), "--listen", f"127.0.0.1:{self.port}"
-        ]  # fmt: skip
+    `home` is where it runs, which its flags are relative to. With a `zygote`, it is forked from one that has everything
+    imported.
+    """
+
+    def __init__(
+        self, *flags: object, ready: str = "/", home: Path | None = None, zygote: NodeZygote | None = None
+    ) -> None:
+        self.port, self._ready, self._home, self._zygote = free_port(), ready, home or Path(), zygote
+        self._arguments = ["console", *map(str, flags), "--listen", f"127.0.0.1:{self.port}"]
 
     @property
     def url(self) -> str:
@@ -32,26 +38,37 @@ class ConsoleProcess:
         return f"http://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        self._process = subprocess.Popen(self._command, cwd=self._home, text=True, **pipes)
+        with NamedTemporaryFile(prefix="console-", suffix=".log", delete=False) as output:
+            self._output = Path(output.name)
+            if self._zygote:
+                self._process: subprocess.Popen[bytes] | ForkedNode = self._zygote.spawn(
+                    self._home, self._arguments, output.name
+                )
+            else:
+                command = [sys.executable, "-m", "aclog", *self._arguments]
+                self._process = subprocess.Popen(command, cwd=self._home, stdout=output, stderr=output)
         deadline = time.monotonic() + SECONDS
         while self._get(self._ready)[0] != 200:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self._process.kill()
-                raise ConsoleError(f"it did not start: {self._process.communicate()}")
+                raise ConsoleError(f"it did not start: {self._printed()}")
             time.sleep(0.05)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._process.returncode is None:
             self.stop()
+        self._output.unlink(missing_ok=True)
 
     def stop(self) -> None:
         """End it."""
         self._process.send_signal(signal.SIGTERM)
-        printed = self._process.communicate(timeout=SECONDS)
-        if self._process.returncode not in {0, -signal.SIGTERM}:
-            raise ConsoleError(f"it ended with {self._process.returncode}: {printed}")
+        code = self._process.wait(SECONDS)
+        if code not in {0, -signal.SIGTERM}:
+            raise ConsoleError(f"it ended with {code}: {self._printed()}")
+
+    def _printed(self) -> str:
+        return self._output.read_text(encoding="utf-8", errors="replace")
 
     def wait_for(self, path: str, text: str) -> None:
         """Wait until a page has a text."""

@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from aclog.planning.plan import ApplyNote
 from aclog.targets.applies import append_applies, applied_line, done_line
+from tests.support.processes.node_zygote import shared_zygote
 from tests.support.web.chromium import ROOT, launch
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import NEW_RULE, TESTS, write_accesses, write_estate
@@ -201,8 +202,10 @@ def gallery(home: Path) -> Iterator[Gallery]:
     findings = ("--accesses", accesses.name, "--tests", "tests.yaml")
     edit = ("--edit", "--journal", "rules.journal", "--no-allow-everyone-if-no-acl-found")
     with ExitStack() as stack:
-        console = ConsoleProcess("--log", log.name, *findings, *edit, home=home)
-        guarded = ConsoleProcess("--log", log.name, "--login", "logins", ready="/healthz", home=home)
+        console = ConsoleProcess("--log", log.name, *findings, *edit, home=home, zygote=shared_zygote())
+        guarded = ConsoleProcess(
+            "--log", log.name, "--login", "logins", ready="/healthz", home=home, zygote=shared_zygote()
+        )
         stack.enter_context(console)
         stack.enter_context(guarded)
         console.wait_for("/findings?kind=unused", "User:Shop")
