@@ -54,7 +54,7 @@ from aclog.ops.plan import DesiredRules, place_settings
 from aclog.ops.policies import settings_of
 from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import STDIN, NameFile
-from aclog.sources.choice import ChosenSource, parse_accepted
+from aclog.sources.choice import AclsSource, ChosenSource, parse_accepted
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.logs import LogSource, cluster_of
 from aclog.sources.repository import load_repository_settings
@@ -333,6 +333,7 @@ def _run(
                 command=CommandLine(source=tuple(chain(*source.named())), settings=tuple(authorizer.words())),
                 place=choice.source.change_place,
                 origins=SourceOrigins(choice),
+                files=choice.source if isinstance(choice.source, AclsSource) else None,
                 lookout=lookout,
                 history=history,
                 drafts=finding.drafts(),

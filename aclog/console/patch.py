@@ -1,65 +1,192 @@
 """A draft as a patch of the files of its source, for a pull request; apart from drafts, as it reads files of rules."""
 
 import difflib
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
-from aclog.authorizer.acl import FileOrigin, Origins, StandardAcl, acl_text, object_of_rule
+from attrs import frozen
+
+from aclog.authorizer.acl import FileOrigin, Origins, StandardAcl, acl_text
 from aclog.authorizer.acls_image import RuleChange
-from aclog.metalog.errors import ConfigError
-from aclog.sources.acl_lines import parse_acl
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.sources.formats.edits import EDITORS, Edit, edited, lines_of
 from aclog.sources.formats.rule import repository_root
-from aclog.terminal.columns import json_text
-
-# JSON lines are the only format in which a line states one rule and nothing else, so that lines can be removed and
-# added. Their locations have no format (aclog.sources.formats.reading); a line is read again before it is removed.
-
+from aclog.sources.read_options import FoundRules
 
 _NO_END = "\\ No newline at end of file\n"
 
 
-def file_of(acl: StandardAcl, origins: Origins) -> str | None:
-    """Return a file of JSON lines that states a rule; None without one."""
-    lines = (each for each in origins.of(acl) if isinstance(each, FileOrigin))
-    return next((each.file for each in lines if _is_line(each)), None)
+class Files(Protocol):
+    """Files of rules on the disk (aclog.sources.choice.AclsSource)."""
+
+    @property
+    def origins(self) -> Origins:
+        """The locations of the rules that were read."""
+        ...
+
+    @property
+    def own_paths(self) -> frozenset[str] | None:
+        """The paths of the files of the rules, of a part of a source; None: of all."""
+        ...
+
+    def with_contents(self, contents: Mapping[str, bytes]) -> FoundRules:
+        """Return the rules of the files as they are now, some with other contents. Raises ConfigError, OSError."""
+        ...
 
 
-def _is_line(place: FileOrigin) -> bool:
-    return place.form is None and not place.calls
+def is_patched(acl: StandardAcl, origins: Origins) -> bool:
+    """Return whether a file states a rule whose format is edited."""
+    return any(isinstance(each, FileOrigin) and each.form in EDITORS and not each.calls for each in origins.of(acl))
 
 
-def patch_lines(changes: Sequence[RuleChange], origins: Origins, others: Iterable[StandardAcl]) -> Iterator[str]:
+def patch_lines(changes: Sequence[RuleChange], files: Files, rules: Iterable[StandardAcl]) -> Iterator[str]:
     """Yield a unified diff, with line ends, that makes changes in the files that state the rules.
 
-    It names the files from their directory that has `.git`, so `git apply` takes it there.
+    It names the files from their directory that has `.git`, so `git apply` takes it there. The source is read again
+    with the patched files: their rules are those of the draft, and all others stay in their files.
 
-    A new rule goes below those of its principal, if a file has some, or to the end of the first file; `others` are the
-    rules of the source, of which the first ones with a file decide that.
+    A new rule goes below those of its principal, if a file that is edited has some, or else into the first such file;
+    `rules` are all of the source.
 
     Raises:
-        ConfigError: a rule is stated in another format, or by a line that has changed since it was read; or no file of
-            JSON lines is known; or a file is in no repository of git, or in another one than the first file.
+        ConfigError: a rule is stated in a way that is not edited; the files have changed since they were read; the
+            patched files would state other rules; or a file is in no repository of git, or in another one than the
+            first file.
             OSError: a file cannot be read.
 
     """
-    removed = [each.acl for each in changes if not each.added]
-    places = [(acl, place) for acl in removed for place in _places(acl, origins)]
-    added = [each.acl for each in changes if each.added]
-    homes = _homes(added, origins, others, [place.file for _, place in places])
-    files = list(dict.fromkeys([*(place.file for _, place in places), *homes.values()]))
-    names = _names(files)
-    for file in files:
-        before = _lines_of(file)
-        gone = {place.line: acl for acl, place in places if place.file == file}
-        for number, acl in gone.items():
-            if number > len(before) or _stated(before[number - 1]) != acl:
-                raise ConfigError(f"{file}:{number}: the file has changed since it was read")
-        new = [acl for acl in added if homes[acl] == file]
-        after = list(_with([line for number, line in enumerate(before, 1) if number not in gone], new))
+    statements = _Statements.of(rules, files.origins)
+    edits = _edits(changes, statements)
+    names = _names(list(edits))
+    before = {file: _text_of(file) for file in edits}
+    try:
+        after = {file: _edited(file, before[file], statements, edit) for file, edit in edits.items()}
+        _check(files, statements, edits, {file: text.encode() for file, text in after.items()})
+    except (ConfigError, IndexError, ValueError) as error:
+        _check_unchanged(files, statements, list(edits))
+        raise error if isinstance(error, ConfigError) else ConfigError(f"not patched: {error}") from error
+    for file, text in after.items():
         name = names[file]
-        yield from _diff(before, after, f"a/{name}", f"b/{name}")
+        yield from _diff(lines_of(before[file]), lines_of(text), f"a/{name}", f"b/{name}")
+
+
+# The rules of the source and where they are stated; which files change.
+
+
+@frozen(eq=False)
+class _Statements:
+    located: Sequence[tuple[FileOrigin, StandardAcl]]
+    """In the order of the rules."""
+
+    @staticmethod
+    def of(rules: Iterable[StandardAcl], origins: Origins) -> "_Statements":
+        pairs = ((origin, acl) for acl in rules for origin in origins.of(acl))
+        return _Statements([(origin, acl) for origin, acl in pairs if isinstance(origin, FileOrigin)])
+
+    def in_file(self, file: str) -> list[tuple[int, StandardAcl]]:
+        """Return the statements of a file in the order of the lines."""
+        lines = [(origin.line, acl) for origin, acl in self.located if origin.file == file]
+        return sorted(lines, key=lambda each: each[0])
+
+    def form_of(self, file: str) -> str | None:
+        """Return the format of a file of which there are statements."""
+        return next(origin.form for origin, _ in self.located if origin.file == file)
+
+    def counted(self, only: Sequence[str] | None = None) -> Counter[tuple[str, StandardAcl]]:
+        """Return how often each file states each rule; `only`: those files."""
+        return Counter((origin.file, acl) for origin, acl in self.located if only is None or origin.file in only)
+
+
+@frozen(kw_only=True)
+class _Changes:
+    """The rules of one file that go and come."""
+
+    removed: list[StandardAcl]
+    added: list[StandardAcl]
+
+
+def _edits(changes: Sequence[RuleChange], statements: _Statements) -> dict[str, _Changes]:
+    """Return the changes of each file. Raises ConfigError: no edited file states a rule."""
+    edits: dict[str, _Changes] = {}
+    gone = {each.acl for each in changes if not each.added}
+    stated = set[StandardAcl]()
+    first: str | None = None
+    home: dict[str, str] = {}
+    for origin, acl in statements.located:
+        is_edited = origin.form in EDITORS and not origin.calls
+        if acl in gone:
+            if not is_edited:
+                what = f"a file of the format {origin.form}" if origin.form not in EDITORS else "a module"
+                raise ConfigError(
+                    f"{origin.file}:{origin.line}: {acl_text(acl)} is stated by {what}, which is not edited"
+                )
+            removed = edits.setdefault(origin.file, _Changes(removed=[], added=[])).removed
+            removed += [acl] if acl not in removed else []
+            stated.add(acl)
+        if is_edited:
+            first = first or origin.file
+            home.setdefault(acl.principal, origin.file)
+    if missing := [each for each in changes if not each.added and each.acl not in stated]:
+        raise ConfigError(f"{acl_text(missing[0].acl)}: no file states it")
+    first = next(iter(edits), first)
+    for acl in (each.acl for each in changes if each.added):
+        file = home.get(acl.principal, first)
+        if file is None:
+            known = ", ".join(str(form or "jsonl") for form in EDITORS)
+            raise ConfigError(f"no file of a format that is edited states the rules: {known}")
+        edits.setdefault(file, _Changes(removed=[], added=[])).added.append(acl)
+    return edits
+
+
+def _edited(file: str, text: str, statements: _Statements, changes: _Changes) -> str:
+    edit = Edit(stated=statements.in_file(file), removed=frozenset(changes.removed), added=changes.added)
+    try:
+        return edited(statements.form_of(file), text, edit)
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from error
+
+
+# The proof: the files are read again, patched.
+
+
+def _check(files: Files, statements: _Statements, edits: Mapping[str, _Changes], contents: Mapping[str, bytes]) -> None:
+    """Compare the rules of the patched files with those of the draft. Raises ConfigError: they differ."""
+    only = None if files.own_paths is None else list(edits)
+    expected = statements.counted(only)
+    for file, changes in edits.items():
+        for acl in changes.removed:
+            del expected[file, acl]
+        expected.update((file, acl) for acl in changes.added)
+    try:
+        found = _read(files, contents, only)
+    except (MetadataError, OSError) as error:
+        raise ConfigError(f"not patched, as the patched files cannot be read: {error}") from error
+    for file, acl in (*(found - expected), *(expected - found)):
+        verb = "state" if found[file, acl] > expected[file, acl] else "no longer state"
+        raise ConfigError(f"{file}: not patched, as the patched file would {verb} {acl_text(acl)}")
+
+
+def _check_unchanged(files: Files, statements: _Statements, touched: Sequence[str]) -> None:
+    """Raise ConfigError if the files state other rules than those that were read, which no edit fits."""
+    only = None if files.own_paths is None else touched
+    try:
+        found = _read(files, {}, only)
+    except (MetadataError, OSError) as error:
+        raise ConfigError(f"{touched[0]}: the file has changed since it was read: {error}") from error
+    expected = statements.counted(only)
+    for file, _ in (*(found - expected), *(expected - found)):
+        raise ConfigError(f"{file}: the file has changed since it was read")
+
+
+def _read(files: Files, contents: Mapping[str, bytes], only: Sequence[str] | None) -> Counter[tuple[str, StandardAcl]]:
+    found = files.with_contents(contents)
+    rules = [rule.acl for rule in found.rules]
+    return _Statements.of(rules, found.origins).counted(only)
+
+
+# The diff.
 
 
 def _names(files: Sequence[str]) -> dict[str, str]:
@@ -74,70 +201,11 @@ def _names(files: Sequence[str]) -> dict[str, str]:
     return {file: path.relative_to(roots[file] or path).as_posix() for file, path in paths.items()}
 
 
-def _lines_of(file: str) -> list[str]:
-    """Return the lines of a file with their ends; other line ends of Unicode are in names."""
+def _text_of(file: str) -> str:
     try:
-        text = Path(file).read_bytes().decode()
+        return Path(file).read_bytes().decode()
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: not text in UTF-8: it cannot be patched") from error
-    if text.removeprefix("\ufeff").lstrip().startswith("["):
-        raise ConfigError(f"{file}: a JSON array: only JSON lines are patched")
-    return re.findall(r"[^\n]*\n|[^\n]+", text)
-
-
-def _places(acl: StandardAcl, origins: Origins) -> list[FileOrigin]:
-    places = origins.of(acl)
-    lines = [each for each in places if isinstance(each, FileOrigin) and _is_line(each)]
-    if not lines or len(lines) < len(places):
-        raise ConfigError(f"{acl_text(acl)}: no line of a file of JSON lines states it: only such files are patched")
-    return lines
-
-
-def _homes(
-    added: Sequence[StandardAcl], origins: Origins, others: Iterable[StandardAcl], touched: Sequence[str]
-) -> dict[StandardAcl, str]:
-    """Return the file of each new rule: one that states a rule of its principal, or the first one."""
-    if not added:
-        return {}
-    by_principal: dict[str, str] = {}
-    first = next(iter(touched), None)
-    principals = {acl.principal for acl in added}
-    for acl in others:
-        if acl.principal in by_principal or (first is not None and acl.principal not in principals):
-            continue
-        file = file_of(acl, origins)
-        if file is not None:
-            by_principal[acl.principal], first = file, first or file
-    if first is None:
-        raise ConfigError("no file of JSON lines states the rules: only such files are patched")
-    return {acl: by_principal.get(acl.principal, first) for acl in added}
-
-
-def _with(lines: Sequence[str], added: Sequence[StandardAcl]) -> Iterator[str]:
-    """Yield the lines, and that of each new rule below the last one of its principal, or at the end."""
-    last = {rule.principal: at for at, line in enumerate(lines) if (rule := _stated(line))} if added else {}
-    below: dict[int, dict[str, list[str]]] = {}
-    for acl in added:
-        blocks = below.setdefault(last.get(acl.principal, len(lines) - 1), {})
-        blocks.setdefault(acl.principal, []).append(f"{json_text(object_of_rule(acl))}\n")
-
-    def new_at(at: int) -> Iterator[str]:
-        # a principal that has rules keeps its own beside them, also above new principals at the end
-        blocks = sorted(below.get(at, {}).items(), key=lambda each: each[0] not in last)
-        return chain.from_iterable(block for _, block in blocks)
-
-    for at, line in enumerate(lines):
-        yield line if line.endswith("\n") or at not in below else f"{line}\n"
-        yield from new_at(at)
-    if not lines:
-        yield from new_at(-1)
-
-
-def _stated(line: str) -> StandardAcl | None:
-    try:
-        return parse_acl(line.encode()).acl
-    except ConfigError:
-        return None
 
 
 def _diff(before: Sequence[str], after: Sequence[str], old: str, new: str) -> Iterator[str]:

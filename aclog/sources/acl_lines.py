@@ -1,5 +1,6 @@
 """ACLs and changes as JSON lines, and other text files by lines."""
 
+import codecs
 import gzip
 import os
 import sys
@@ -78,11 +79,13 @@ def numbered(
 
 
 def numbered_lines(chunks: Iterable[list[bytes]]) -> Iterator[tuple[int, bytes]]:
-    """Yield each line of some blocks that is not blank with its number, from 1."""
+    """Yield each line of some blocks that is not blank with its number, from 1; without a byte order mark."""
     number = 0
     for lines in chunks:
         for line in lines:
             number += 1
+            if number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)  # noqa: PLW2901
             if line and not line.isspace():
                 yield number, line
 

@@ -33,7 +33,7 @@ from aclog.snapshots.image import Freshness, Image, StateSource
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.acl_lines import STDIN, LineTable, NameFile, accept, blocks, display_name
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.rule import LARGEST, DirectoryTree, FileTree, unzipped
+from aclog.sources.formats.rule import LARGEST, DirectoryTree, EditedTree, FileTree, unzipped
 from aclog.sources.formats.unread import Dormant, Unread, UnreadKind
 from aclog.sources.git import GitPlace, GitTree, parse_git_place
 from aclog.sources.notes import Notify
@@ -261,6 +261,25 @@ class AclsSource:
             return rendered_rules(self.rendered, self.options, self.check)
         find = ref_rules if self.is_ref else find_rules
         return find(self.path, self.options, self.check)
+
+    def with_contents(self, contents: Mapping[str, bytes]) -> FoundRules:
+        """Return the rules of the files as they are now, some with other contents, by the file of their locations.
+
+        Raises:
+            ConfigError: as find_rules; or the rules are not of files on the disk.
+            OSError: a file cannot be read.
+
+        """
+        if self.is_ref or self.rendered is not None or self.path == STDIN:
+            raise ConfigError(f"{self.name}: not files on the disk")
+        options, tree = evolve(self.options, advance=None), EditedTree(self.path, self.options.strict, contents)
+        if Path(self.path).is_dir():
+            from aclog.sources.rule_trees import tree_rules
+
+            return tree_rules(tree, options, self.check)
+        content = contents.get(self.path)
+        lines = blocks(self.path, None) if content is None else iter([content.split(b"\n")])
+        return _file_rules(self.path, lines, tree, options, check=self.check)
 
     def freshness(self) -> None:
         """Return None: a file is read as it is."""

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.support.web.estate import MARCH
 from tests.support.web.visitor import Hands
@@ -27,6 +27,44 @@ def test_the_search_is_reached_and_answered_by_keyboard_alone(visit, keys):
     expect(offered.get_by_role("option").first).to_contain_text("who can READ TOPIC pii-customers")  # recent
     visitor.page.keyboard.press("Escape")
     expect(offered).to_be_hidden()
+
+
+@pytest.mark.parametrize("is_between", [False, True])
+def test_keys_act_on_the_completions_of_the_whole_text_however_late_these_are(visit, is_between):
+    visitor = visit(Hands.KEYS)
+    visitor.start("/rules")
+    late: list[Route] = []
+    visitor.page.route("**/complete?q=why*", lambda route: late.append(route))  # noqa: PLW0108 - it takes functions only
+    visitor.page.keyboard.press("/")
+    visitor.page.keyboard.type("orders")
+    offered = visitor.page.locator("#completions")
+    expect(offered.get_by_role("option").first).to_contain_text("orders")
+    visitor.page.keyboard.press("ControlOrMeta+A")
+    with visitor.page.expect_request("**/complete?*pii-customers"):
+        visitor.page.keyboard.type("why can crm read pii-customers")
+    visitor.page.keyboard.press("ArrowDown")
+    if not is_between:
+        visitor.page.keyboard.press("Enter")
+    expect(offered.get_by_role("option", selected=True)).to_have_count(0)
+    for each in reversed(late):  # the older ones last
+        each.continue_()
+    if is_between:
+        expect(offered.get_by_role("option", selected=True)).to_contain_text(
+            "why can User:crm READ TOPIC pii-customers"
+        )
+        visitor.page.keyboard.press("Enter")
+    visitor.sees("DENIED", "To allow it")
+    expect(visitor.page).to_have_url(re.compile(r"/why\?principal=User%3Acrm&operation=READ&.*name=pii-customers"))
+
+
+@pytest.mark.parametrize("hands", [Hands.KEYS, Hands.PLAIN])
+def test_enter_on_a_question_lists_it(visit, hands):
+    visitor = visit(hands)
+    visitor.start("/rules")
+    visitor.search("why can crm read pii-customers")
+    visitor.sees("1 matching question")
+    visitor.follow("why can User:crm READ TOPIC pii-customers")
+    visitor.sees("DENIED", "To allow it")
 
 
 def test_a_slash_in_a_field_is_a_slash(visit):

@@ -63,8 +63,7 @@ from aclog.console.pages.page import (
     url,
 )
 from aclog.console.pages.states import Console, pattern_text
-from aclog.console.patch import file_of as file_of_rule
-from aclog.console.patch import patch_lines
+from aclog.console.patch import is_patched, patch_lines
 from aclog.metalog.errors import ConfigError, MetadataError, plural
 from aclog.planning.granting import Shared
 from aclog.planning.plan import plan_lines, stage_of
@@ -416,9 +415,10 @@ def change_file(console: Console, parameters: Parameters) -> File:
 def patch_file(console: Console, parameters: Parameters) -> File:
     """Return a draft as a patch of the files of the source. Raises BadParameterError, OSError: as patch_lines."""
     changes = whole(draft_of(console, parameters)).effect.changes
-    others = (rule.acl for rule in console.states.now().listing)
+    if console.files is None:
+        raise BadParameterError("a patch needs rules in files: aclog console --acls PATH")
     try:
-        content = "".join(patch_lines(changes, console.origins, others))
+        content = "".join(patch_lines(changes, console.files, (rule.acl for rule in console.states.now().listing)))
     except ConfigError as error:
         raise BadParameterError(str(error)) from error
     return File(name="draft.patch", content=content, media_type="text/x-diff")
@@ -511,8 +511,14 @@ def _saving(console: Console, draft: Draft, parameters: Parameters) -> Links:
         links.append(Cell("the PLAN, for aclog apply", draft.url(**ownership, format="plan")))
     removed = (each.acl for each in draft.effect.changes if not each.added)
     some = chain(removed, (rule.acl for rule in islice(console.states.now().listing, _TRIED)))
-    if any(file_of_rule(each, console.origins) for each in some):
-        links.append(Cell("a patch of the files with the rules, for a pull request", draft.url(format="patch")))
+    if console.files is not None:
+        is_shown = any(is_patched(each, console.origins) for each in some)
+        words = "a patch of the files with the rules, for a pull request"
+        links.append(
+            Cell(words, draft.url(format="patch"))
+            if is_shown
+            else Cell("no patch: the rules are in files of a format that is not edited")
+        )
     return Links(key="saving", title="Save", links=tuple(links))
 
 

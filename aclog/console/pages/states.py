@@ -41,6 +41,7 @@ from aclog.console.live import (
 )
 from aclog.console.login.guard import Own, Sights, decides_alone, visible_premises, visible_settings
 from aclog.console.pages.page import BadParameterError, CommandLine
+from aclog.console.patch import Files
 from aclog.console.shared import Cache
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
@@ -1259,6 +1260,8 @@ class Console:
     """Where advised commands make their changes."""
     origins: Origins = NO_ORIGINS
     """The locations of rules in files."""
+    files: Files | None = None
+    """The files of the rules, which a draft may patch; None: of another source, or for this viewer."""
     history: History | None = None
     """None if the source is a single state."""
     lookout: Lookout | None = None

@@ -72,6 +72,7 @@ from aclog.console.pages.page import (
     rule_table,
     url,
 )
+from aclog.console.pages.questions import LONGEST, questions
 from aclog.console.pages.span import is_settled, known_history, latest_table, since_of
 from aclog.console.pages.states import Console, Listing, NameKey, State, key_of
 from aclog.console.pages.states import pattern_text as searched_pattern_text
@@ -558,6 +559,8 @@ SEARCH_PATH = "/search"
 def search_page(console: Console, parameters: Parameters) -> Page:
     """Return principals and resources whose name has a text in it, in any case; or begins with it, for `pii-*`.
 
+    A text such as `who can read orders` also has the questions that it may be.
+
     Raises:
         BadParameterError: a star is neither at the end nor escaped (aclog.authorizer.settings).
 
@@ -573,12 +576,14 @@ def search_page(console: Console, parameters: Parameters) -> Page:
         submit="Find",
     )
     principals, resources = cut(_principals(state, query, as_of)), cut(_resources(state, query, as_of))
+    asked = questions(console, state, text[:LONGEST], as_of)
+    links = Links(key="questions", title="Questions", links=tuple(Cell(words, address) for words, address in asked))
+    names = " and ".join(plural(table.total or 0, table.key.removesuffix("s")) for table in (principals, resources))
     return Page(
         path=SEARCH_PATH,
         title=f"Find {text}" if text else "Find",
-        answer=" and ".join(plural(table.total or 0, table.key.removesuffix("s")) for table in (principals, resources))
-        + f" {query.have_it}",
-        parts=(form, principals, resources),
+        answer=plural(len(links.links), "matching question") if links.links else f"{names} {query.have_it}",
+        parts=(form, links, principals, resources),
         offset=state.offset,
     )
 

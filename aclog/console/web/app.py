@@ -456,6 +456,7 @@ class WebConsole:
             own=sight,
             command=self.console.command.without_super_users(),
             origins=NO_ORIGINS,  # a line number reveals how many rules precede it
+            files=None,
             history=None,
             lookout=None,  # the use of a rule for all users would reveal other principals
             editing=None,

@@ -91,7 +91,7 @@ def ksm_rule(statement: Statement, principal: str) -> LocatedRule:
 _Enum = TypeVar("_Enum", bound=IntEnum)
 
 _PATTERN_TYPE = "PatternType"
-_COLUMNS = ("KafkaPrincipal", "ResourceType", _PATTERN_TYPE, "ResourceName", "Operation", "PermissionType", "Host")
+COLUMNS = ("KafkaPrincipal", "ResourceType", _PATTERN_TYPE, "ResourceName", "Operation", "PermissionType", "Host")
 _MOST_COLUMNS = 4
 _HEAD = 2_000
 """Bytes of a file from which its format is detected."""
@@ -100,7 +100,7 @@ _ROW = re.compile(
     r".*[,;\t|]\"?(?:allow|deny)\"?[,;\t|]"
 )
 """A principal, a type of resource and a permission, in the order of every known tool."""
-_KAFKA_UI = ("Principal", *_COLUMNS[1:])
+KAFKA_UI = ("Principal", *COLUMNS[1:])
 
 
 def is_ksm_csv(file: SourceFile) -> bool:
@@ -119,7 +119,7 @@ def is_ksm_csv(file: SourceFile) -> bool:
     names = {name.strip('\r" ') for name in first.lower().replace(" ", "").split(delimiter_of(first))}
     if not names.isdisjoint(("principal", "kafkaprincipal")) and names >= {"resourcetype", "operation"}:
         return True
-    if len(names & {name.lower() for name in _COLUMNS}) >= _MOST_COLUMNS:
+    if len(names & {name.lower() for name in COLUMNS}) >= _MOST_COLUMNS:
         return True
     return file.has_suffix(".csv") and _ROW.search(head) is not None
 
@@ -129,7 +129,7 @@ def csv_rules(file: SourceFile) -> Iterator[LocatedRule]:
     header = file.text.split("\n", 1)[0].rstrip("\r")
     delimiter = delimiter_of(header)
     if tuple(name.strip().lower() for name in header.replace(" ", "").split(delimiter)) == tuple(
-        map(str.lower, _KAFKA_UI)
+        map(str.lower, KAFKA_UI)
     ):
         yield from _kafka_ui_rules(file, delimiter)
     else:
@@ -152,10 +152,10 @@ def _ksm_rules(file: SourceFile, delimiter: str) -> Iterator[LocatedRule]:
 
 def _check_header(file: SourceFile, header: Row) -> None:
     """Refuse a header that lacks a column, except PatternType: without it KSM takes every name as LITERAL."""
-    missing = [name for name in _COLUMNS if name not in header.cells]
+    missing = [name for name in COLUMNS if name not in header.cells]
     if header.line != 1 or (missing and missing != [_PATTERN_TYPE]):
         lacks = f"{', '.join(missing)} missing in " if missing else "on another line than the first: "
-        raise file.error(header.line, f"{lacks}the header: expected {','.join(_COLUMNS)}")
+        raise file.error(header.line, f"{lacks}the header: expected {','.join(COLUMNS)}")
     for name in header.cells:
         if header.cells.count(name) > 1:
             raise file.error(1, f"duplicate column {name[:40]!r} in the header")
@@ -169,9 +169,9 @@ def _kafka_ui_rules(file: SourceFile, delimiter: str) -> Iterator[LocatedRule]:
         cells = [cell.strip() for cell in line.split(delimiter)]
         if cells == [""]:
             continue
-        if len(cells) != len(_KAFKA_UI) or '"' in line or not all(cells):
-            raise file.error(number, f"expected {len(_KAFKA_UI)} cells, each with text and without quotes")
-        yield _Row(file, number, dict(zip(_COLUMNS, cells, strict=True))).rule()
+        if len(cells) != len(KAFKA_UI) or '"' in line or not all(cells):
+            raise file.error(number, f"expected {len(KAFKA_UI)} cells, each with text and without quotes")
+        yield _Row(file, number, dict(zip(COLUMNS, cells, strict=True))).rule()
 
 
 @frozen
@@ -191,7 +191,7 @@ class _Row:
             operation=self._member("Operation", concrete(AclOperation)),
             permission_type=self._member("PermissionType", concrete(AclPermissionType)),
         )
-        return ksm_rule(statement, self.cells[_COLUMNS[0]])
+        return ksm_rule(statement, self.cells[COLUMNS[0]])
 
     def _member(self, column: str, values: Sequence[_Enum]) -> _Enum:
         text = self.cells.get(column, PatternType.LITERAL.name)  # only PatternType may be missing

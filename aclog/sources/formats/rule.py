@@ -479,6 +479,19 @@ class DirectoryTree:
                 raise ConfigError(f"{path}: neither a regular file nor a directory: its rules cannot be read")
 
 
+@define(eq=False, slots=False)
+class EditedTree(DirectoryTree):
+    """A directory, or a file, of which some files have other contents than on the disk."""
+
+    contents: Mapping[str, bytes] = field(factory=dict)
+    """By the path as messages name it."""
+
+    def read(self, path: str) -> bytes:
+        """Return the content of a file. Raises as DirectoryTree.read."""
+        content = self.contents.get(self.display(path))
+        return super().read(path) if content is None else content
+
+
 # Inputs of readers of GitOps files besides the files, and counts of skipped resources.
 
 

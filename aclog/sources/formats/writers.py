@@ -324,13 +324,18 @@ def jikkou_lines(rules: Sequence[StandardAcl]) -> Iterator[str]:
         yield "spec:"
         yield "  acls:"
         for grant in grants(own_rules):
-            yield "    - resource:"
-            yield f"        type: {grant.resource_type.name}"
-            yield f"        pattern: {quoted(grant.resource_name)}"
-            yield f"        patternType: {grant.pattern_type.name}"
-            yield f"      type: {grant.permission_type.name}"
-            yield f"      operations: [{', '.join(operation.name for operation in grant.operations)}]"
-            yield f"      host: {quoted(grant.host)}"
+            yield from jikkou_acl_lines(grant)
+
+
+def jikkou_acl_lines(grant: Grant) -> Iterator[str]:
+    """Yield the lines of an ACL, indented by four spaces."""
+    yield "    - resource:"
+    yield f"        type: {grant.resource_type.name}"
+    yield f"        pattern: {quoted(grant.resource_name)}"
+    yield f"        patternType: {grant.pattern_type.name}"
+    yield f"      type: {grant.permission_type.name}"
+    yield f"      operations: [{', '.join(operation.name for operation in grant.operations)}]"
+    yield f"      host: {quoted(grant.host)}"
 
 
 # Writes a state of kafka-gitops: a user for each principal, with its rules as custom ACLs.
@@ -357,10 +362,11 @@ def kafka_gitops_lines(rules: Sequence[StandardAcl]) -> Iterator[str]:
     for principal, of_principal in principals:
         yield f"  {_user(principal, of_principal)}:"
         for rule in of_principal:
-            yield from _acl(rule)
+            yield from kafka_gitops_acl_lines(rule)
 
 
-def _acl(rule: StandardAcl) -> Iterator[str]:
+def kafka_gitops_acl_lines(rule: StandardAcl) -> Iterator[str]:
+    """Yield the lines of a custom ACL, indented by four spaces."""
     kind, pattern = ResourceType(rule.resource_type).name, PatternType(rule.pattern_type).name
     operation, permission = AclOperation(rule.operation).name, AclPermissionType(rule.permission_type).name
     # The digest distinguishes rules for any names in them, and does not change when others are added or removed.
@@ -433,10 +439,11 @@ def strimzi_lines(rules: Sequence[StandardAcl]) -> Iterator[str]:
         yield "    type: simple"
         yield "    acls:"
         for grant in grants(own_rules):
-            yield from _strimzi_acl(grant)
+            yield from strimzi_acl_lines(grant)
 
 
-def _strimzi_acl(grant: Grant) -> Iterator[str]:
+def strimzi_acl_lines(grant: Grant) -> Iterator[str]:
+    """Yield the lines of a rule, indented by six spaces."""
     yield "      - resource:"
     yield f"          type: {_STRIMZI_TYPES[grant.resource_type]}"
     if grant.resource_type != ResourceType.CLUSTER:

@@ -303,24 +303,26 @@
     const RECENT = "aclog-recent";
     let chosen = -1;
     let latest = 0;
+    let held = null;  // keys pressed before the completions of the text are there: they are not for those of an older text
     Object.entries({ role: "combobox", "aria-expanded": "false", "aria-controls": list.id, "aria-autocomplete": "list" })
       .forEach(([name, value]) => input.setAttribute(name, value));
     const recent = () => {
       try { return JSON.parse(stored(RECENT) || "[]"); } catch (error) { return []; }
     };
-    const close = () => {
-      list.hidden = true;
-      chosen = -1;
-      input.setAttribute("aria-expanded", "false");
-      input.removeAttribute("aria-activedescendant");
-    };
     const choose = (place) => {
       const options = [...list.children];
-      chosen = options.length ? (place + options.length) % options.length : -1;
+      chosen = place;
       options.forEach((each, number) => each.setAttribute("aria-selected", String(number === chosen)));
-      if (chosen < 0) return;
+      if (chosen < 0) { input.removeAttribute("aria-activedescendant"); return; }
       input.setAttribute("aria-activedescendant", options[chosen].id);
       options[chosen].scrollIntoView({ block: "nearest" });
+    };
+    const close = () => {
+      latest += 1;  // completions that are still on their way do not open it again
+      held = null;
+      list.hidden = true;
+      input.setAttribute("aria-expanded", "false");
+      choose(-1);
     };
     const open = (place) => {
       const { text, kind, url } = list.children[place].completion;
@@ -344,35 +346,49 @@
       list.hidden = !completions.length;
       input.setAttribute("aria-expanded", String(!list.hidden));
       choose(-1);
-      chosen = -1;
-      input.removeAttribute("aria-activedescendant");
-      for (const each of list.children) each.setAttribute("aria-selected", "false");
     };
-    const complete = async () => {
-      const mine = ++latest;
-      const text = input.value;
-      if (!text.trim()) { show(recent()); return; }
+    const completionsOf = async (text) => {
       const moment = document.querySelector('.find [name="as_of"]');
       const asked = new URLSearchParams({ q: text });
       if (moment) asked.set("as_of", moment.value);
       try {
         const response = await fetch(`/complete?${asked}`, { cache: "no-store" });
-        const found = response.ok ? (await response.json()).completions : [];
-        if (mine === latest && document.activeElement === input) show(found);
-      } catch (error) { close(); }
+        return response.ok ? (await response.json()).completions : [];
+      } catch (error) { return []; }
+    };
+    const press = (key) => {
+      const last = list.children.length - 1;
+      if (key === "ArrowDown") choose(chosen < last ? chosen + 1 : Math.min(last, 0));
+      else if (key === "ArrowUp") choose(chosen > 0 ? chosen - 1 : last);
+      else if (chosen >= 0) open(chosen);
+      else input.form.requestSubmit();
+    };
+    const complete = async () => {
+      const mine = ++latest;
+      const text = input.value;
+      held = [];
+      choose(-1);
+      const completions = text.trim() ? await completionsOf(text) : recent();
+      if (mine !== latest) return;  // the text is another one, or the list was closed
+      const keys = held;
+      held = null;
+      show(completions);
+      for (const key of keys) press(key);
     };
     input.addEventListener("input", complete);
     input.addEventListener("focus", complete);
     input.addEventListener("blur", close);
     input.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") { close(); return; }
-      if (list.hidden) return;
-      if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      const isArrow = event.key === "ArrowDown" || event.key === "ArrowUp";
+      if (event.isComposing) return;
+      if (event.key === "Escape") {
+        close();
+      } else if (held && (isArrow || (event.key === "Enter" && held.length))) {
         event.preventDefault();
-        choose(event.key === "ArrowDown" ? chosen + 1 : chosen < 0 ? -1 : chosen - 1);
-      } else if (event.key === "Enter" && chosen >= 0) {
+        held.push(event.key);
+      } else if (!held && !list.hidden && (isArrow || (event.key === "Enter" && chosen >= 0))) {
         event.preventDefault();
-        open(chosen);
+        press(event.key);
       }
     });
     // A browser is shared: another user does not see what this one searched.
