@@ -22,6 +22,8 @@ class ConsoleProcess:
 
     def __init__(self, *flags: object, ready: str = "/", home: Path | None = None) -> None:
         self.port, self._ready, self._home = free_port(), ready, home
+        self.printed = "", ""
+        """What it printed on stdout and stderr, once it has ended."""
         self._command = [
             sys.executable, "-m", "aclog", "console", *map(str, flags), "--listen", f"127.0.0.1:{self.port}"
         ]  # fmt: skip
@@ -49,9 +51,9 @@ class ConsoleProcess:
     def stop(self) -> None:
         """End it."""
         self._process.send_signal(signal.SIGTERM)
-        printed = self._process.communicate(timeout=SECONDS)
+        self.printed = self._process.communicate(timeout=SECONDS)
         if self._process.returncode not in {0, -signal.SIGTERM}:
-            raise ConsoleError(f"it ended with {self._process.returncode}: {printed}")
+            raise ConsoleError(f"it ended with {self._process.returncode}: {self.printed}")
 
     def wait_for(self, path: str, text: str) -> None:
         """Wait until a page has a text."""
