@@ -81,6 +81,10 @@ page-pictures: docs build/browser/.ready  ## the README and the first page of th
 terminal-picture: venv  ## pictures of explain, why and review on a terminal drawn anew, into docs/images/terminal
 	$(BIN)/python -m tests.docs.terminal_picture
 
+.PHONY: terminal-animation
+terminal-animation: venv build/browser/.ready  ## the first picture of the README drawn anew: why, review and the console, from real runs
+	$(BIN)/python -m tests.docs.terminal_animation
+
 .PHONY: lint
 lint: venv  ## ruff, mypy --strict, import-linter, banned words
 	$(BIN)/ruff check .

@@ -80,7 +80,8 @@ PANELS = {
             "What a pull request grants, revokes and breaks",
         ),
         "report": Line(
-            "Write a report on the access of a source into one file: HTML without scripts or network, or Markdown.",
+            "Write a report on the access of a source into one file: HTML without scripts or network, Markdown, or "
+            "PDF.",
             "A report on access in one file, for auditors",
         ),
     },

@@ -27,7 +27,7 @@ app = Group()
 
 @app.command()
 def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags) -> None:
-    """Write a report on the access of a source into one file: HTML without scripts or network, or Markdown.
+    """Write a report on the access of a source into one file: HTML without scripts or network, Markdown, or PDF.
 
     It contains the estate in numbers, who reaches what, the changes of a log over
     time, access that is open to everyone, administrators and the findings of
@@ -35,22 +35,27 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
     --tests the results of tests of rules. Each claim is followed by the command
     line that computes it again, for the state that is named above by its end
     offset and digest. Tables show the first rows, and how many more there are.
-    HTML requires the extra `web`.
+    HTML and PDF require the extra `web`; PDF is printed by Chromium, Chrome or Edge.
 
     [bold]Examples[/]
 
       aclog report DIR -o audit.html
+      aclog report DIR -o audit.pdf
       aclog report DIR -o audit.md --sections numbers,everyone,admins --super-users 'User:admin'
       aclog report --log DIR --as-of 2026-11-01 -o october.html --index usage
       aclog report DIR -o audit.html --want kafka --journal prod.journal --tests rules.yaml --sign minisign.key
     """
     flags.check()
     sections = flags.selected()
-    is_html = flags.out.suffix.lower() == ".html"
-    if is_html:
+    suffix, browser = flags.out.suffix.lower(), None
+    if suffix != ".md":
         from aclog.ops.extras import need_web_extra
 
         need_web_extra()
+    if suffix == ".pdf":
+        from aclog.cli.transfer.pdf import find_browser
+
+        browser = find_browser(flags.browser)
     if flags.index is not None or flags.accesses:
         from aclog.ops.extras import need_usage_extra
 
@@ -92,11 +97,16 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
                 now=current_time_ms(),
             )
         )
-    text = html_text(value) if is_html else "\n".join(markdown_lines(value)) + "\n"
-    data = text.encode("utf-8", "backslashreplace")
+    if browser is None:
+        text = html_text(value) if suffix == ".html" else "\n".join(markdown_lines(value)) + "\n"
+        data = text.encode("utf-8", "backslashreplace")
+    else:
+        from aclog.cli.transfer.pdf import pdf_of
+
+        data = pdf_of(html_text(value), browser)
     path = flags.out if is_written_through(flags.out) else flags.out.resolve()
     signature = None if key is None else key.signature(data, _comment(path, value)).encode()
-    with open_output(path, binary=False, mode=_mode(path)) as file:
+    with open_output(path, binary=browser is not None, mode=_mode(path)) as file:
         file.write(data)
     note(f"{flags.out}: {len(data):,} bytes")
     if key is not None and signature is not None:

@@ -36,11 +36,20 @@ class ReportFlags:
 
     out: Annotated[
         Path,
-        Option("--out", "-o", metavar="FILE", help="The report: a file .html or .md.", show_default=False),
+        Option("--out", "-o", metavar="FILE", help="The report: a file .html, .md or .pdf.", show_default=False),
     ]
     sections: Annotated[
         str | None,
         Option("--sections", metavar="A,B,C", help=f"Only these sections: {_SECTIONS}.", show_default="all"),
+    ] = None
+    browser: Annotated[
+        str | None,
+        Option(
+            "--browser",
+            metavar="PROGRAM",
+            help="For a PDF: the Chromium, Chrome or Edge that prints it; also [cyan]ACLOG_BROWSER[/].",
+            show_default="the first on the PATH",
+        ),
     ] = None
     index: Annotated[
         Path | None,
@@ -146,9 +155,12 @@ class ReportFlags:
         return [] if not is_detected or any(map(is_stream, self.accesses)) else self.accesses
 
     def check(self) -> None:
-        """Raise ConfigError: a file of another kind, or both an index and accesses."""
-        if self.out.suffix.lower() not in (".html", ".md"):
-            raise ConfigError(f"--out {self.out}: expected a file .html or .md")
+        """Raise ConfigError: a file of another kind, or flags that exclude each other."""
+        suffix = self.out.suffix.lower()
+        if suffix not in (".html", ".md", ".pdf"):
+            raise ConfigError(f"--out {self.out}: expected a file .html, .md or .pdf")
+        if self.browser is not None and suffix != ".pdf":
+            raise ConfigError("--browser: only with --out FILE.pdf")
         if self.index is not None and self.accesses:
             raise ConfigError("--index and --accesses: expected one of them")
         if (self.want is None) is not (self.journal is None):

@@ -186,7 +186,7 @@ def test_what_is_unknown_is_in_the_head(tmp_path):
 
 def test_bad_input_is_one_line(tmp_path):
     for words, text in (
-        ((LOG, "--out", tmp_path / "x.pdf"), "expected a file .html or .md"),
+        ((LOG, "--out", tmp_path / "x.doc"), "expected a file .html, .md or .pdf"),
         ((LOG, "--out", tmp_path / "x.md", "--sections", "all"), "no section 'all': expected some of numbers, access"),
         ((LOG, "--out", tmp_path / "x.md", "--index", "i", "--accesses", ACCESSES), "expected one of them"),
         ((LOG, "--out", tmp_path / "none/x.md", "--sections", "everyone"), "no such file"),

@@ -3,7 +3,7 @@
 import contextlib
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from io import StringIO
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from tests.support.cli.repository import Repository
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "images" / "terminal"
-_WIDTH = 96
+WIDTH = 96
 """Columns of the terminal."""
 _PASSING = re.compile(r" \(\d+ \w+ ago\)| \([0-9a-f]{10}\)")
 """Ages, and ids of commits made for a picture: those of tomorrow differ."""
@@ -62,15 +62,24 @@ class Picture:
 
     def drawn(self) -> str:
         """Return the picture, as SVG that loads nothing from another host."""
-        console = Console(record=True, width=_WIDTH, color_system="truecolor", force_terminal=True, file=StringIO())
-        console.print(Text.assemble(("$ ", "bold cyan"), (self.line, "bold")))
-        for line in self.output("--color", "always").splitlines():
-            text = Text.from_ansi(line)
+        return drawn(f"aclog {self.name}", self.name, [(self.line, self.output("--color", "always"))])
+
+
+def drawn(title: str, unique_id: str, steps: Iterable[tuple[str, str]]) -> str:
+    """Return command lines on one terminal, each with what it prints, as SVG that loads nothing from another host.
+
+    `steps`: the command lines, and their output in ANSI colors; `unique_id`: begins the names of the styles.
+    """
+    console = Console(record=True, width=WIDTH, color_system="truecolor", force_terminal=True, file=StringIO())
+    for line, output in steps:
+        console.print(Text.assemble(("$ ", "bold cyan"), (line, "bold")))
+        for each in output.splitlines():
+            text = Text.from_ansi(each)
             text.overflow = "fold"
             console.print(text)
-        svg = console.export_svg(title=f"aclog {self.name}", unique_id=self.name)
-        svg = re.sub(r"\s*@font-face \{.*?\}\n", "\n", svg, flags=re.DOTALL)
-        return "".join(f"{line.rstrip()}\n" for line in svg.splitlines())
+    svg = console.export_svg(title=title, unique_id=unique_id)
+    svg = re.sub(r"\s*@font-face \{.*?\}\n", "\n", svg, flags=re.DOTALL)
+    return "".join(f"{line.rstrip()}\n" for line in svg.splitlines())
 
 
 ALL = (

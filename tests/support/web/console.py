@@ -30,6 +30,8 @@ class ConsoleProcess:
         self, *flags: object, ready: str = "/", home: Path | None = None, zygote: NodeZygote | None = None
     ) -> None:
         self.port, self._ready, self._home, self._zygote = free_port(), ready, home or Path(), zygote
+        self.printed = ""
+        """What it printed on stdout and stderr, once it has ended."""
         self._arguments = ["console", *map(str, flags), "--listen", f"127.0.0.1:{self.port}"]
 
     @property
@@ -64,8 +66,9 @@ class ConsoleProcess:
         """End it."""
         self._process.send_signal(signal.SIGTERM)
         code = self._process.wait(SECONDS)
+        self.printed = self._printed()
         if code not in {0, -signal.SIGTERM}:
-            raise ConsoleError(f"it ended with {code}: {self._printed()}")
+            raise ConsoleError(f"it ended with {code}: {self.printed}")
 
     def _printed(self) -> str:
         return self._output.read_text(encoding="utf-8", errors="replace")

@@ -35,7 +35,7 @@ _COLOURS = 256
 _PLACE = "/srv"
 """The folder that is read in the place of the one where a picture was taken."""
 # What differs from run to run, and says nothing to a reader: the folder, ages, and the digest of a plan.
-_STEADY = """([home, place]) => {
+STEADY = """([home, place]) => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     texts.currentNode.data = texts.currentNode.data.replaceAll(home, place)
@@ -156,8 +156,8 @@ class Gallery:
             expect(page.get_by_role("heading", level=1)).to_be_visible()
             expect(page.locator("main").get_by_text(picture.shows).first).to_be_visible()
             path = folder / picture.file
-            page.evaluate(_STEADY, [str(self.home), _PLACE])
-            path.write_bytes(_smaller(page.screenshot(full_page=True, clip=_clip(page, picture))))
+            page.evaluate(STEADY, [str(self.home), _PLACE])
+            path.write_bytes(smaller(page.screenshot(full_page=True, clip=_clip(page, picture))))
             return path
 
 
@@ -176,7 +176,7 @@ def _clip(page: Page, picture: Picture) -> dict[str, float]:
     return {"x": 0, "y": 0, "width": picture.width, "height": height}
 
 
-def _smaller(png: bytes) -> bytes:
+def smaller(png: bytes) -> bytes:
     """Return a picture with the colours that it has most of, and each other one as the nearest of them."""
     with Image.open(BytesIO(png)) as image:
         pixels = np.asarray(image.convert("RGB"), dtype=np.int32)
