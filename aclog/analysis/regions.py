@@ -659,6 +659,7 @@ def is_legal_topic(name: str) -> bool:
 
 
 _LEGAL_CHARACTERS = frozenset(LEGAL_CHARACTERS)
+_PLACEHOLDER = "User:anyone"
 _USUAL_HOSTS = ("127.0.0.1", *(f"203.0.113.{n}" for n in range(1, 255)))
 _UNUSUAL_HOSTS = ("0:0:0:0:0:0:0:1", "2001:db8:0:0:0:0:0:1", "0.0.0.0")  # noqa: S104  # of a request, not to listen on
 
@@ -684,8 +685,13 @@ def has_legal_name(region: Region) -> bool:
 def _principal(principals: Principals) -> str:
     if not principals.complement:
         return principals.named[0]
-    candidates = chain(("User:anyone",), (f"User:anyone-{n}" for n in count(2)))
+    candidates = chain((_PLACEHOLDER,), (f"{_PLACEHOLDER}-{n}" for n in count(2)))
     return next(name for name in candidates if name in principals)
+
+
+def is_placeholder(principal: str) -> bool:
+    """Return whether the principal of an example is the name that a region of unnamed principals gets."""
+    return re.fullmatch(rf"{_PLACEHOLDER}(-\d+)?", principal) is not None
 
 
 def _host(hosts: Hosts) -> str:

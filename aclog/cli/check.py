@@ -10,7 +10,7 @@ from click.exceptions import Exit
 from aclog.analysis.comparison import rows_of_each
 from aclog.analysis.policy import only_on
 from aclog.analysis.regions import EVERYONE, Direction, JsonObject, witness
-from aclog.analysis.rows.report import decided_by_text, request_text, row_lines
+from aclog.analysis.rows.report import decided_by_text, example_text, row_lines
 from aclog.analysis.who_can import Permission, access_text, all_of, reason_lines
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL, ResourceType
 from aclog.authorizer.settings import Generation
@@ -275,6 +275,7 @@ def _lines(proof: PermissionProof, permission: Permission, generation: Generatio
     yield f"{who}: {access_text(permission)}{only_on(generation)}"
     yield from (f"  {line}" for line in reason_lines(permission, proof.origins))
     rule, topics = proof.deciding(permission, generation), proof.topics
-    yield f"  for example {request_text(witness(permission.region))}: {decided_by_text(rule, proof.origins)}"
+    example = example_text(witness(permission.region), permission.region.principals)
+    yield f"  for example {example}: {decided_by_text(rule, proof.origins)}"
     if topics is not None and permission.region.resource_type == ResourceType.TOPIC:
         yield f"  {len(topics.among(permission.region.names)):,} of {len(topics):,} topics"

@@ -58,7 +58,10 @@ def print_drift(target: TargetFlags, want: WantFlags, flags: DriftFlags, output:
     report = look(target, rules, flags)
     journal = report.place.journal
     if journal is not None and journal.is_new and report.place.state.contents:
-        note(f"{journal.path}: no such journal yet: no rule is managed, so there are no leftovers")
+        note(
+            f"{journal.path}: no such journal yet, so no rule is managed (recorded in the journal as applied), "
+            "and no rule can be a leftover"
+        )
     if output.is_rows:
         output.print_rows(DRIFT_COLUMNS, map(drift_row, report.drift))
     else:

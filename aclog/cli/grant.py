@@ -79,9 +79,6 @@ def grant(
 # The plan of a grant or a revocation: shown, then written into a file or applied, on request.
 
 
-_UNKNOWN = "it is not known whether it is"
-
-
 @frozen(kw_only=True)
 class IntentChange:
     """What is to be done for an intent."""
@@ -168,21 +165,22 @@ def _tell(lines: Iterable[str], output: Output) -> None:
 def _warn_of(effects: Sequence[str], aside: Direction, place: FoundPlace) -> None:
     if not effects:
         return
-    what = "takes away" if aside is Direction.LOST else "gives"
-    sets = f"{len(effects):,} sets of requests" if len(effects) > 1 else "a set of requests"
-    first = f"such as {effects[0]}" if len(effects) > 1 else effects[0]
+    verb = "revokes" if aside is Direction.LOST else "grants"
+    cases = f"in {len(effects):,} cases, for example: {effects[0]}" if len(effects) > 1 else f"in 1 case: {effects[0]}"
     if place.settings_known:
-        warn(printable(f"with allow.everyone.if.no.acl.found this also {what} {sets}: {first}"))
+        warn(printable(f"allow.everyone.if.no.acl.found is true, so this plan also {verb} access {cases}"))
     else:
-        warn(printable(f"if allow.everyone.if.no.acl.found is true, and {_UNKNOWN}, this also {what} {sets}: {first}"))
+        setting = "allow.everyone.if.no.acl.found is unknown; if it is true"
+        warn(printable(f"{setting}, this plan also {verb} access {cases}"))
 
 
 def _refusal(aside: Direction, place: FoundPlace) -> str:
-    what = "others would lose access" if aside is Direction.LOST else "what loses its last rule would be open to all"
+    lost = "other principals would lose access"
+    what = lost if aside is Direction.LOST else "each resource that loses its last rule would be open to all"
     if place.settings_known:
-        return f"{what}: expected --accept-side-effects if that is meant"
+        return f"{what}: expected --accept-side-effects, if this is intended"
     return (
-        f"{what} if allow.everyone.if.no.acl.found is true, and {_UNKNOWN}: expected "
+        f"allow.everyone.if.no.acl.found is unknown; if it is true, {what}: expected "
         "--no-allow-everyone-if-no-acl-found if it is false, or --accept-side-effects"
     )
 

@@ -77,7 +77,7 @@ def complete_one(incomplete: str) -> Iterator[tuple[str, str]]:
 # The flags of `aclog lint` besides the source and the authorizer.
 
 
-_CLUSTER_PANEL = "What is known of the cluster"
+_CLUSTER_PANEL = "Data from the cluster"
 
 
 class FailOn(StrEnum):

@@ -59,7 +59,7 @@ _LONGEST_VALUE = 24
 """Of a placeholder that is beside its flag; a longer one, of many choices, is below the text."""
 _EXAMPLES = 6
 """Lines of examples on a page of `--help`."""
-_SHARED = ("State source", "Authorizer", "Second state", "Settings", "Aliases", "Output")
+_SHARED = ("State source", "Rule files", "Authorizer", "Second state", "Settings", "Aliases", "Output")
 """How the titles of groups begin that are in many commands: they are described last."""
 
 

@@ -29,10 +29,10 @@ app = Group()
 def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags) -> None:
     """Write a report on the access of a source into one file: HTML without scripts or network, Markdown, or PDF.
 
-    It contains the estate in numbers, who reaches what, the changes of a log over
+    It contains the ACLs in numbers, who reaches what, the changes of a log over
     time, access that is open to everyone, administrators and the findings of
     lint; with --index or --accesses also unused ACLs, with --want drift, and with
-    --tests the results of tests of rules. Each claim is followed by the command
+    --tests the results of access tests. Each claim is followed by the command
     line that computes it again, for the state that is named above by its end
     offset and digest. Tables show the first rows, and how many more there are.
     HTML and PDF require the extra `web`; PDF is printed by Chromium, Chrome or Edge.
@@ -181,7 +181,7 @@ def markdown_lines(report: "Report") -> Iterator[str]:
     yield ""
     yield from _markdown_table(("fact", "value"), report.facts)
     yield ""
-    yield f"The digest again: {_code(report.digest_command)}"
+    yield f"To recompute the SHA-256 of the ACLs: {_code(report.digest_command)}"
     if report.unless is not None:
         yield ""
         yield f"**Every answer holds unless {_escaped(report.unless)}.**"

@@ -103,7 +103,7 @@ class ReportFlags:
         Option(
             "--tests",
             metavar="FILE",
-            help="Report the results of these tests of rules; can be repeated.",
+            help="Report the results of the tests of rules in FILE (see [cyan]aclog test[/]); can be repeated.",
             show_default=False,
             rich_help_panel=_EVIDENCE_PANEL,
         ),

@@ -14,7 +14,16 @@ from click.exceptions import Exit
 from aclog.analysis.review.comment import comment_of_clusters
 from aclog.analysis.review.review import DEFAULT_FAIL_ON, Kind, document_of, text_lines
 from aclog.analysis.rows.report import cluster_title
-from aclog.cli.flags.common import AcceptUnread, Exclude, VarFiles, Vars, Workspace, module_inputs, parse_modules
+from aclog.cli.flags.common import (
+    FILES_PANEL,
+    AcceptUnread,
+    Exclude,
+    VarFiles,
+    Vars,
+    Workspace,
+    module_inputs,
+    parse_modules,
+)
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.cli.signals import ending_interrupts
@@ -30,8 +39,8 @@ from aclog.terminal.output import emit, say
 # The flags of `aclog review` besides the settings of the repository.
 
 
-_CLUSTER_PANEL = "What is known of the cluster"
-_RENDER_PANEL = "Rules that a command writes"
+_CLUSTER_PANEL = "Data from the cluster"
+_RENDER_PANEL = "Rules from the output of a command"
 
 
 class ReviewFormat(StrEnum):
@@ -61,7 +70,7 @@ class ChangeFlags:
         Option(
             "--base",
             metavar="REF",
-            help="The commit to compare with: the merge base of the head and this branch, tag or commit. "
+            help="A branch, tag or commit. The review compares the head with the merge base of the head and REF. "
             "[dim]Default: the default branch[/]",
         ),
     ] = None
@@ -71,14 +80,20 @@ class ChangeFlags:
     ] = None
     acls_format: Annotated[
         AclsFormat | None,
-        Option("--acls-format", help="The format of the files.", show_default="auto: each file's own"),
+        Option(
+            "--acls-format",
+            help="The format of the files.",
+            show_default="auto: each file's own",
+            rich_help_panel=FILES_PANEL,
+        ),
     ] = None
     modules: Annotated[
         list[str],
         Option(
             "--module",
             metavar="SOURCE=DIR",
-            help="Where the Terraform module of this source is; can be repeated.",
+            help="The directory of the Terraform module with this source; can be repeated.",
+            rich_help_panel=FILES_PANEL,
         ),
     ] = field(factory=list)
     var_files: VarFiles = field(factory=list)
@@ -93,8 +108,8 @@ class ChangeFlags:
         Option(
             "--render",
             metavar="COMMAND",
-            help="Run a command in a copy of each side, and read the rules that it writes to stdout: "
-            "[cyan]kustomize build ...[/], [cyan]helm template ...[/].",
+            help="Run COMMAND twice, in a copy of the base and in a copy of the head, and read the rules that it "
+            "writes to stdout: [cyan]kustomize build ...[/], [cyan]helm template ...[/].",
             rich_help_panel=_RENDER_PANEL,
         ),
     ] = None
@@ -102,7 +117,8 @@ class ChangeFlags:
         bool,
         Option(
             "--render-configured",
-            help="Run the command of aclog.toml (key render), as the base has it.",
+            help="Run the command in aclog.toml (key render). It is read from the base, so a pull request cannot "
+            "change it.",
             rich_help_panel=_RENDER_PANEL,
         ),
     ] = False
@@ -113,7 +129,7 @@ class ChangeFlags:
             metavar="SECONDS",
             min=1,
             max=3600,
-            help="How long the command may take on a side.",
+            help="The longest time that each run of the command may take, in seconds.",
             rich_help_panel=_RENDER_PANEL,
         ),
     ] = PATIENCE_S
@@ -160,7 +176,11 @@ class ReviewFlags:
 
     tests: Annotated[
         list[Path],
-        Option("--tests", metavar="FILE", help="Tests of rules to run on the head; can be repeated."),
+        Option(
+            "--tests",
+            metavar="FILE",
+            help="A file with tests of rules (see [cyan]aclog test[/]) to run on the head; can be repeated.",
+        ),
     ] = field(factory=list)
     topics: Annotated[
         str | None,
@@ -175,8 +195,8 @@ class ReviewFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="Recent accesses, in any form that [cyan]aclog accesses usage[/] reads: report which are decided "
-            "differently.",
+            help="Recent accesses, in any form that [cyan]aclog accesses usage[/] reads. The review reports those that "
+            "the head would decide differently.",
             rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None
@@ -231,11 +251,11 @@ def review(change: ChangeFlags, flags: ReviewFlags, repository: RepositoryFlags)
     """Report what a pull request grants and revokes, what it breaks, and whether a check fails.
 
     Compares the rules in the files of two commits, or of a commit and the working
-    tree: the effective change, proofs that protected resources do not change
-    (review.untouched in aclog.toml), tests of rules, new findings of lint, and
-    recent accesses that would be decided differently. Exit code 0 if no check of
-    --fail-on fails, 1 if one does, 2 for bad input. It needs no access to a
-    cluster.
+    tree. The report contains the effective change, proofs that protected resources
+    do not change (review.untouched in aclog.toml), failed cases of --tests, new
+    findings of lint, and recent accesses that would be decided differently. Exit
+    code 0 if no check of --fail-on fails, 1 if a check fails, 2 for bad input. The
+    command needs no access to a cluster.
 
     [bold]Examples[/]
 

@@ -92,16 +92,22 @@ def sync(
     follower: FollowerFlags,
     format_: Annotated[
         SyncFormat,
-        Option("--format", help="A readable line for each change, or the JSON object of [cyan]export --history[/]."),
+        Option(
+            "--format",
+            help="table: one line of text per change; jsonl: one JSON object per change, as [cyan]export --history[/] "
+            "prints it.",
+        ),
     ] = SyncFormat.TABLE,
 ) -> None:
     """Poll the ACLs of a cluster, and record the changes of each poll atomically in a log.
 
     DIR can be used like any other --log, with --as-of, shell and history. A
-    failed poll records nothing and is retried. A poll that would remove too many
-    ACLs is repeated, with other brokers as well, and then refused: every reader of
-    DIR prints a warning until a later poll is accepted. SIGTERM or Ctrl-C stops
-    it. Requires DESCRIBE on the cluster.
+    failed poll records nothing and is retried. If a poll would remove more ACLs
+    than --max-removal allows, the command repeats the poll, first on the same
+    broker and then on others. If every response exceeds the limit, the poll is
+    refused: nothing is recorded, and every command that reads DIR prints a warning
+    until a later poll is accepted. SIGTERM or Ctrl-C stops the command. Requires
+    DESCRIBE on the cluster.
 
     [bold]Examples[/]
 

@@ -99,7 +99,7 @@ def by_log(report: UsageReport, acls: AclsImage, origins: Origins, notes: Sequen
             continue
         if row is None or answer is Answer.NOT_JUDGED:
             unread = 0 if row is None else row["unread"]
-            uses[rule.acl] = _unjudged(unread_of_rule(unread) if unread else "not in force in the whole window")
+            uses[rule.acl] = _unjudged(unread_of_rule(unread) if unread else "not in force for the entire window")
             continue
         latest = row["last_matched_at"]
         span = "" if latest is None else f"; matched {row['matched']:,} times, last {time_of(micros_of(latest))}"

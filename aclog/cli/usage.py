@@ -33,7 +33,7 @@ def usage(
     """Report which ACLs an access log needed in the last days, and which could be removed.
 
     An ACL is NEVER_MATCHED, NEVER_NEEDED (every access is decided the same
-    without it), NEEDED, or NOT_JUDGED: it was not in force in the whole window,
+    without it), NEEDED, or NOT_JUDGED: it was not in force for the entire window,
     or accesses that it may have allowed could not be read. All removable ACLs can
     be removed together. With --log, each access is judged by the ACLs of its own
     time, and by those in force at the end.

@@ -113,7 +113,7 @@ _MEANINGS: Final = {
     Answer.NEVER_MATCHED: "no access matched the ACL",
     Answer.NEVER_NEEDED: "every access would be decided the same without it",
     Answer.NEEDED: "an access would be decided differently without it",
-    Answer.NOT_JUDGED: "not in force in the whole window, or its use is unknown",
+    Answer.NOT_JUDGED: "not in force for the entire window, or its use is unknown",
 }
 
 
@@ -206,7 +206,7 @@ DENIED_COLUMNS: Final = (
 
 
 _MAX_LINES: Final = 25
-_HEADER: Final = ("attempts", "principal", "for", "denied", "from", "first", "last", "ACL to add")
+_HEADER: Final = ("attempts", "principal", "intent", "denied", "from", "first", "last", "ACL to add")
 
 
 @frozen(kw_only=True)
@@ -238,7 +238,14 @@ def refusal_lines(tally: Refusals, attempts: Sequence[Attempt], rules: Rules, un
         yield f"... and {len(ordered) - _MAX_LINES:,} more lines: --format jsonl"
     yield ""
     added = len({rule for attempt in attempts for rule in attempt.missing})
-    yield f"{plural(added, 'ALLOW rule')} would allow the requests that no DENY blocks: `--out FILE` writes the change"
+    if not added:
+        yield "no new ALLOW rule: DENY rules block these requests, or a rule for them would be invalid or too broad"
+        return
+    rules, these = ("rule", "that rule") if added == 1 else ("rules", "these rules")
+    yield (
+        f"{added:,} new ALLOW {rules} would allow the denied requests that no DENY rule blocks; "
+        f"`--out FILE` writes {these} to a file"
+    )
 
 
 def _line_of(attempt: Attempt) -> _Line:

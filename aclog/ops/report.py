@@ -273,7 +273,7 @@ def report(question: ReportQuestion) -> Report:
         ("Last record", timestamp),
         ("SHA-256 of the ACLs", digest(rows)),
         ("Super users", ", ".join(sorted(settings.super_users)) or "none stated"),
-        ("Resources without ACLs", "open to everyone" if settings.allow_everyone else "closed"),
+        ("Resources without ACLs", _OPEN if settings.allow_everyone else _CLOSED),
         *([("Accepted unread", ", ".join(question.accepted))] if question.accepted else []),
         *([("Settings of lint", str(question.settings.file))] if question.settings.file is not None else []),
         ("Report made", timestamp_text(question.now)),
@@ -289,6 +289,8 @@ def report(question: ReportQuestion) -> Report:
     )
 
 
+_OPEN = "open to everyone (allow.everyone.if.no.acl.found is true)"
+_CLOSED = "closed to all except super users (allow.everyone.if.no.acl.found is false)"
 _KEYS = ",".join(RULE_KINDS)
 _Row: TypeAlias = tuple[str | None, ...]
 """The cells of an ACL, as aclog.analysis.rows.rule_tables.RULE_KINDS."""
@@ -341,7 +343,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 1]}\u2026"
 
 
-# The estate in numbers.
+# The ACLs in numbers.
 
 
 _NUMBERS: Final = (
@@ -356,11 +358,11 @@ def _numbers(question: ReportQuestion, rules: Sequence[_Row]) -> ReportSection:
     kinds, names, patterns, principals, hosts, operations, permission_types = map(Counter, columns)
     facts = (
         ("ACLs", len(rules)),
-        ("of these DENY", permission_types["DENY"]),
+        ("DENY ACLs", permission_types["DENY"]),
         ("principals", len(principals)),
         ("names of resources", len(names)),
         ("hosts", len(hosts)),
-        ("prefixes among the ACLs", patterns["PREFIXED"]),
+        ("PREFIXED ACLs", patterns["PREFIXED"]),
     )
     count = "SELECT {0}, count(*) AS acls FROM acls GROUP BY ALL ORDER BY acls DESC, {0}"
     parts = [
@@ -383,7 +385,7 @@ def _numbers(question: ReportQuestion, rules: Sequence[_Row]) -> ReportSection:
                 table=_table((what, "ACLs"), ((text, f"{number:,}") for text, number in rows)),
             )
         )
-    return ReportSection(section=Section.NUMBERS, title="The estate in numbers", parts=tuple(parts))
+    return ReportSection(section=Section.NUMBERS, title="ACLs in numbers", parts=tuple(parts))
 
 
 # Who reaches what.

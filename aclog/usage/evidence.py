@@ -67,11 +67,12 @@ class Youth:
     def text(self, time_text: str) -> str:
         """Return why no ACL is judged, and which window would judge some; `time_text` is the earliest time."""
         most = int(self.days.max())
-        known = f"all are younger than the window, the oldest is known since {time_text}"
+        known = f"each ACL was first seen after the window began (the oldest at {time_text})"
         if not most:
-            return f"no ACL is judged: {known}: no window of whole days judges one"
+            return f"no ACL can be judged: {known}. No window of whole days is short enough to judge one"
         number = int((self.days >= most).sum())
-        return f"no ACL is judged: {known}: try --days {most}, which judges {number:,} of {plural(self.present, 'ACL')}"
+        judged = f"{number:,} of {plural(self.present, 'ACL')} in force at its end can be judged"
+        return f"no ACL can be judged: {known}. With --days {most}, {judged}"
 
 
 def _unlogged(report: UsageReport) -> Counter[str]:

@@ -152,10 +152,10 @@ def test_a_deny_for_everyone_is_one_row(many: AclsImage) -> None:
     assert (row.directions, row.principals, names_text(row.clauses[0].names)) == ((Direction.LOST,), EVERYONE, "*")
     assert row.after == deny
     assert row.summary is not None
-    assert summary_text(row, row.summary) == "300 principals lose all previous access here (2,000 rules)"
+    assert summary_text(row, row.summary) == "300 principals lose all previous access here (2,000 ALLOW rules)"
     (back,) = rows(differences(new, old), new, old, [(False, deny)])
     assert back.summary is not None
-    assert summary_text(back, back.summary) == "300 principals gain access that other rules grant (2,000 rules)"
+    assert summary_text(back, back.summary) == "300 principals gain access that other rules grant (2,000 ALLOW rules)"
 
 
 @pytest.mark.parametrize(

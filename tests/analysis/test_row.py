@@ -159,6 +159,9 @@ def one_row(old: list[StandardAcl], new: list[StandardAcl]) -> Row:
     return row
 
 
+BOUND = "(upper bound: the change may affect only some of these principals and hosts)"
+
+
 def headline(row: Row) -> str:
     return next(row_lines(ReportRow(row=row)))
 
@@ -166,17 +169,14 @@ def headline(row: Row) -> str:
 def test_all_is_not_said_where_an_operation_stays_denied() -> None:
     shut = rule("*", "WRITE", deny=True)
     row = one_row([*OWN, shut], [*OWN, shut, rule("*", "ALL")])
-    assert (
-        headline(row)
-        == "GAINED  everyone: up to ALL except WRITE on TOPIC *, from any host (upper bound: principals and hosts)"
-    )
+    assert headline(row) == f"GAINED  everyone: up to ALL except WRITE on TOPIC *, from any host {BOUND}"
 
 
 def test_a_prefix_is_said_without_the_names_that_stay_denied() -> None:
     shut = rule("pii-eu", "ALL", prefixed=True, deny=True)
     row = one_row([*OWN, shut], [*OWN, shut, rule("pii-", "READ", prefixed=True)])
     what = "up to READ, DESCRIBE on TOPIC pii-* except pii-eu*"
-    said = f"GAINED  everyone: {what}, from any host (upper bound: principals and hosts)"
+    said = f"GAINED  everyone: {what}, from any host {BOUND}"
     assert headline(row) == said
 
 
@@ -185,7 +185,7 @@ def test_few_who_are_affected_are_named_instead_of_everyone_and_so_are_their_hos
     row = one_row(own, [*own, rule("*", "ALL", deny=True)])
     assert headline(row) == (
         "LOST  User:0, User:1, User:2: up to READ, DESCRIBE on TOPIC pii-0, pii-1, pii-2, "
-        "from 10.0.0.0, 10.0.0.1, 10.0.0.2 (upper bound: principals and hosts)"
+        f"from 10.0.0.0, 10.0.0.1, 10.0.0.2 {BOUND}"
     )
 
 
@@ -206,7 +206,7 @@ def test_names_that_are_too_many_to_list_are_a_bound_without_what_is_denied_anyw
     lines = list(row_lines(report))
     assert lines[0] == (
         "LOST  everyone: up to READ, WRITE, CREATE, DESCRIBE on TOPIC * except team-1*, from any host "
-        "(upper bound: principals, names and hosts)"
+        "(upper bound: the change may affect only some of these principals, names and hosts)"
     )
     assert lines[-1] == "  covers up to 2 existing topics"
 
@@ -215,7 +215,7 @@ def test_each_form_for_people_says_it() -> None:
     shut = rule("*", "WRITE", deny=True)
     before, after = Policy(image_of([*OWN, shut])), Policy(image_of([*OWN, shut, rule("*", "ALL")]))
     found = Comparison.of(before, after)
-    said = "up to ALL except WRITE on TOPIC * (upper bound: principals and hosts): "
+    said = f"up to ALL except WRITE on TOPIC * {BOUND}: "
     assert said in row_cells(found.rows()[0])[2]
     table = "\n".join(markdown_lines(found.rows()))
     assert said.replace("*", "\\*") in table

@@ -65,7 +65,7 @@ def test_the_change_mends_exactly_what_no_deny_is_in_the_way_of(asked, tmp_path)
     change = tmp_path / "change"
     text = aclog("denied", *asked, "--out", change)
     assert (text.code, text.lines[0]) == (1, "9 accesses denied (6 distinct), 1 allowed")
-    assert text.lines[-1].startswith("3 ALLOW rules would allow the requests that no DENY blocks")
+    assert text.lines[-1].startswith("3 new ALLOW rules would allow the denied requests that no DENY rule blocks")
     assert aclog("denied", *asked, "--out", change).code == 1  # the same change again
     diff = aclog("diff", *asked[:2], "--change", change, "--format", "jsonl")
     regions = [json.loads(line) for line in diff.lines]

@@ -85,7 +85,7 @@ def test_numbers_are_those_of_the_commands(tmp_path):
         listed = [tuple(map(str, json.loads(each).values())) for each in
                   aclog(*shlex.split(command)[1:], "--format", "jsonl").ok().lines]  # fmt: skip
         assert rows == listed
-    command = next(line for line in page.splitlines() if line.startswith("The digest")).split("`")[1].split(" | ")[0]
+    command = next(line for line in page.splitlines() if line.startswith("To recompute the SHA-256")).split("`")[1].split(" | ")[0]
     lines = sorted(line.encode() for line in aclog(*shlex.split(command)[1:]).ok().lines)
     assert dict(facts)["SHA-256 of the ACLs"] == hashlib.sha256(b"".join(line + b"\n" for line in lines)).hexdigest()
     assert dict(facts)["End offset"] == "40"
@@ -262,7 +262,7 @@ def test_the_use_of_acls_marks_removed_ones_and_names_what_is_not_logged(tmp_pat
     assert "| ALLOW User:\\* WRITE TOPIC LITERAL orders \\* (removed 2026-11-20T07:15:00Z) |" in page
     assert "the access log has no access to a CLUSTER or a GROUP: were such requests logged?" in page
     young = written(tmp_path / "b.md", LOG, "--sections", "unused", "--accesses", log)
-    assert "try --days 4" in young.replace("\\", "")
+    assert "With --days 4" in young.replace("\\", "")
 
 
 def test_the_use_of_acls_has_its_premises(tmp_path):

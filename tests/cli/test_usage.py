@@ -113,7 +113,7 @@ def test_what_is_said_for_people(tmp_path, acls):
         "2     2          NEVER_MATCHED  no access matched the ACL",
         "2     1          NEVER_NEEDED   every access would be decided the same without it",
         "0     0          NEEDED         an access would be decided differently without it",
-        "0     0          NOT_JUDGED     not in force in the whole window, or its use is unknown",
+        "0     0          NOT_JUDGED     not in force for the entire window, or its use is unknown",
         "",
     ]
     assert "3 ACLs can be removed together if the log is complete (2 of 3 days have no accesses):" in result.lines
@@ -235,8 +235,8 @@ def test_acls_that_were_removed_are_marked_and_counted_apart(tmp_path):
 def test_if_all_acls_are_younger_than_the_window_a_shorter_one_is_named():
     week = ("--log", WEEK / "log", "--accesses", WEEK / "kafka-authorizer.log")
     expected = (
-        "no ACL is judged: all are younger than the window, the oldest is known since 2026-11-16T09:10:00Z: "
-        "try --days 4, which judges 16 of 17 ACLs"
+        "no ACL can be judged: each ACL was first seen after the window began (the oldest at 2026-11-16T09:10:00Z). "
+        "With --days 4, 16 of 17 ACLs in force at its end can be judged"
     )
     assert expected in aclog("usage", *week).ok().lines
     found = aclog("usage", *week, "--format", "jsonl").ok()
@@ -250,7 +250,10 @@ def test_if_all_acls_are_younger_than_the_window_a_shorter_one_is_named():
     shorter = [json.loads(line) for line in aclog("usage", *week, "--days", 4, "--format", "jsonl").ok().lines]
     judged = [row for row in shorter if row["answer"] != "NOT_JUDGED"]
     assert (len(judged), any("knownSince" in row for row in shorter)) == (16, False)
-    assert "no window of whole days judges one" in aclog("usage", *week, "--until", "2026-11-17T09:00:00Z").ok().out
+    assert (
+        "No window of whole days is short enough to judge one"
+        in aclog("usage", *week, "--until", "2026-11-17T09:00:00Z").ok().out
+    )
 
 
 def test_types_of_resources_that_the_log_has_no_access_to_are_named():
@@ -316,7 +319,7 @@ def test_the_oldest_time_is_that_of_the_acls_in_force(tmp_path):
     log = write_log(tmp_path / "metadata", [acl(1)], [removal(1)], [acl(3)], [acl(2)], times=times)
     accesses = written(tmp_path / "log", [ACCESS | {"timestamp": WEEK_OF_NOVEMBER + 12 * hour}])
     found = aclog("usage", "--accesses", accesses, "--log", log, "--days", 30).ok()
-    assert "the oldest is known since 2026-11-20T02:00:00Z: no window of whole days judges one" in found.out
+    assert "(the oldest at 2026-11-20T02:00:00Z). No window of whole days is short enough to judge one" in found.out
 
 
 def test_the_oldest_time_is_the_earliest_of_equal_days_and_one_removed_long_ago_may_be_known_since_always():
@@ -338,7 +341,7 @@ def test_acls_of_which_all_were_removed_after_the_window_are_judged(tmp_path):
     accesses = written(tmp_path / "log", [ACCESS | {"timestamp": WEEK_OF_NOVEMBER}])
     asked = ("usage", "--accesses", accesses, "--log", log, "--days", 2)
     text = aclog(*asked).ok()
-    assert "no ACL is judged" not in text.out
+    assert "no ACL can be judged" not in text.out
     assert "no ACL is known to be removable" in text.lines
     rows = [json.loads(line) for line in aclog(*asked, "--format", "jsonl").ok().lines]
     assert [row["answer"] for row in rows].count("NEVER_MATCHED") == 3

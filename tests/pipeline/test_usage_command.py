@@ -42,7 +42,7 @@ def test_what_is_said(spark, tmp_path, capsys):
         "1     1          NEVER_MATCHED  no access matched the ACL",
         "0     0          NEVER_NEEDED   every access would be decided the same without it",
         "0     0          NEEDED         an access would be decided differently without it",
-        "2     0          NOT_JUDGED     not in force in the whole window, or its use is unknown",
+        "2     0          NOT_JUDGED     not in force for the entire window, or its use is unknown",
         "",
         (
             "1 access could not be read or decided (NO_TIME 1; unknown broker at an unknown hour): "

@@ -362,6 +362,14 @@ def request_text(request: regions.Request) -> str:
     return f"{request.principal} {operation} {kind} {request.resource_name!r} from {request.host}"
 
 
+def example_text(request: regions.Request, principals: regions.Principals) -> str:
+    """Return a request as an example of a set of principals, which explains a principal that no rule names."""
+    text = request_text(request)
+    if not (principals.complement and regions.is_placeholder(request.principal)):
+        return text
+    return text.replace(request.principal, f"{request.principal} (placeholder for a principal without ACLs)", 1)
+
+
 def decided_by_text(rule: StandardAcl | str | None, origins: Origins = NO_ORIGINS) -> str:
     """Return the text of a deciding ACL with its location; None: Kafka's authorizer throws on the request."""
     if rule is None:
@@ -454,7 +462,7 @@ def rows_of_clusters(rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterato
 
 
 def _example(row: Row) -> str:
-    return request_text(row.witness) + ("" if row.legal else " (not a legal topic name)")
+    return example_text(row.witness, row.principals) + ("" if row.legal else " (not a legal topic name)")
 
 
 # The report of a change as SARIF 2.1.0, for code scanning: a result for each row, at the lines of its ACLs.

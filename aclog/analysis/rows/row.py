@@ -284,8 +284,12 @@ _CHANGE_TEXTS = {
     (True, False, False): "{lose} all previous access here",
     (False, False, True): "{gain} access that other rules grant",
     # with allow.everyone.if.no.acl.found:
-    (True, True, False): "{lose} access that no rule grants: these are the first rules on the resources",
-    (False, True, True): "{gain} access not granted before: no rules are left on the resources",
+    (
+        True,
+        True,
+        False,
+    ): "{lose} access that only allow.everyone.if.no.acl.found granted, because the resources had no ACLs",
+    (False, True, True): "{gain} access by allow.everyone.if.no.acl.found, because the resources have no ACLs left",
 }
 """The change of a summary, by whether the ACLs were added, whether they allow, and whether access was gained."""
 
@@ -302,8 +306,13 @@ def claim_text(row: Row) -> str:
 
 
 def bound_text(row: Row) -> str:
-    """Return the bound of a claim, such as ` (upper bound: principals and hosts)`; empty if the row is exact."""
-    return "" if row.bound is Bound.NONE else f" (upper bound: {row.bound.value})"
+    """Return the bound of a claim, empty if the row is exact.
+
+    Such as ` (upper bound: the change may affect only some of these principals and hosts)`.
+    """
+    if row.bound is Bound.NONE:
+        return ""
+    return f" (upper bound: the change may affect only some of these {row.bound.value})"
 
 
 def what_text(clauses: Sequence[Clause]) -> str:
@@ -321,12 +330,12 @@ def clause_texts(clauses: Sequence[Clause]) -> list[str]:
 
 
 def summary_text(row: Row, summary: Summary) -> str:
-    """Return such as `412 principals lose all previous access here (100,000 rules)`."""
+    """Return such as `412 principals lose all previous access here (100,000 ALLOW rules)`."""
     named = f"{summary.principals:,} principal{'s' * (summary.principals != 1)}"
     who = f"{named} and everyone else" if summary.everyone_else else named
     singular = summary.principals == 1 and not summary.everyone_else
     verbs = {"gain": "gains", "lose": "loses"} if singular else {"gain": "gain", "lose": "lose"}
-    rules = "" if summary.cause.setting else f" ({summary.rules:,} rule{'s' * (summary.rules != 1)})"
+    rules = f" ({summary.rules:,} ALLOW rule{'s' * (summary.rules != 1)})" if summary.rules else ""
     return f"{who} {_change_text(row, summary.cause).format_map(verbs)}{rules}"
 
 

@@ -748,6 +748,7 @@ def _ask(*arguments: str) -> str | None:
 
 
 SOURCE_PANEL = "State source (exactly one)"
+FILES_PANEL = "Rule files"
 
 _SOURCE_WORDS = (
     "a log directory, a checkpoint, files of ACLs, [cyan]HOST:PORT[/], [cyan]GITREF:PATH[/] or a context, "
@@ -804,7 +805,7 @@ AclsFormatFlag: TypeAlias = Annotated[
         "--acls-format",
         metavar="FORMAT",
         help=f"The format of these files: {', '.join(AclsFormat)}. [dim]Default: auto, found out for each[/]",
-        rich_help_panel=SOURCE_PANEL,
+        rich_help_panel=FILES_PANEL,
     ),
 ]
 Modules: TypeAlias = Annotated[
@@ -813,7 +814,7 @@ Modules: TypeAlias = Annotated[
         "--module",
         metavar="SOURCE=DIR",
         help="Where the Terraform module of this source is, if not in [cyan].terraform/modules[/]; can be repeated.",
-        rich_help_panel=SOURCE_PANEL,
+        rich_help_panel=FILES_PANEL,
     ),
 ]
 Exclude: TypeAlias = Annotated[
@@ -822,7 +823,7 @@ Exclude: TypeAlias = Annotated[
         "--exclude",
         metavar="GLOB",
         help="Files that are not read, as a line of a .gitignore in this directory; can be repeated.",
-        rich_help_panel=SOURCE_PANEL,
+        rich_help_panel=FILES_PANEL,
     ),
 ]
 AcceptUnread: TypeAlias = Annotated[
@@ -831,7 +832,7 @@ AcceptUnread: TypeAlias = Annotated[
         "--accept-unread",
         metavar="KIND",
         help="Content that may stay unread, by its kind, or its KIND:NAME, as notes show them; can be repeated.",
-        rich_help_panel=SOURCE_PANEL,
+        rich_help_panel=FILES_PANEL,
     ),
 ]
 VarFiles: TypeAlias = Annotated[
@@ -841,7 +842,7 @@ VarFiles: TypeAlias = Annotated[
         metavar="FILE",
         help="Values of Terraform's variables, after [cyan]terraform.tfvars[/] and [cyan]*.auto.tfvars[/]; can be "
         "repeated.",
-        rich_help_panel=SOURCE_PANEL,
+        rich_help_panel=FILES_PANEL,
     ),
 ]
 Vars: TypeAlias = Annotated[
@@ -850,7 +851,7 @@ Vars: TypeAlias = Annotated[
         "--var",
         metavar="NAME=VALUE",
         help="The value of a variable of Terraform, which wins over files; can be repeated.",
-        rich_help_panel=SOURCE_PANEL,
+        rich_help_panel=FILES_PANEL,
     ),
 ]
 Workspace: TypeAlias = Annotated[
@@ -859,7 +860,7 @@ Workspace: TypeAlias = Annotated[
         "--workspace",
         metavar="NAME",
         help="The workspace of Terraform ([cyan]terraform.workspace[/]). [dim]Default: default[/]",
-        rich_help_panel=SOURCE_PANEL,
+        rich_help_panel=FILES_PANEL,
     ),
 ]
 TopicsFile: TypeAlias = Annotated[
@@ -1118,7 +1119,8 @@ class RemovalFlags:
         Option(
             "--max-removal",
             metavar="PERCENT",
-            help="Refuse to remove more than this share at once (if ten entries or more), or all.",
+            help="Refuse a removal of ten or more entries that exceeds this percentage of all entries; also refuse "
+            "a removal of all entries.",
         ),
     ] = DEFAULT_PERCENT
     accept_removal: Annotated[
@@ -1126,7 +1128,7 @@ class RemovalFlags:
         Option(
             "--accept-removal",
             metavar="N",
-            help="Accept one such removal, of at most N entries.",
+            help="Accept one removal beyond this limit, of at most N entries.",
             show_default="none",
         ),
     ] = None
