@@ -19,10 +19,11 @@ def main() -> None:
         # numpy's linear algebra is used nowhere, but the threads that it starts spin for a quarter of a second of CPU.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         # Images have no cycles, and changes live until they are merged: looking at many of them, or all, only costs
-        # pauses.
+        # pauses. What a command imports has no garbage either; servers set a lower threshold, for shorter pauses.
         gc.freeze()
-        gc.set_threshold(5_000, 2, 10_000)
+        gc.set_threshold(50_000, 2, 10_000)
         code = run(sys.argv[1:])
+        gc.freeze()  # everything ends with the process: a last collection takes a tenth of a short command's time
         _end_at_interrupt()
     except KeyboardInterrupt:
         _end_at_interrupt()

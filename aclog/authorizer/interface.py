@@ -2,16 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from enum import Enum
 from functools import cache
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from attrs import field, frozen
 
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, StandardAclWithId, code_name, code_repr
 from aclog.authorizer.codes import CLUSTER_NAME, AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import MetadataError, printable
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 # The pluggable Authorizer interface (KIP-11, KIP-504; org.apache.kafka.server.authorizer).
 

@@ -7,11 +7,10 @@ import threading
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import Future
 from copy import copy
 from functools import partial
 from importlib import import_module
-from typing import Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
 from attrs import Factory, define, field, frozen
@@ -65,6 +64,9 @@ from aclog.authorizer.interface import (
     UndecidedSession,
 )
 from aclog.metalog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 # The masks of requests, cached while one image is in force.
 

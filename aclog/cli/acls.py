@@ -42,7 +42,6 @@ from aclog.cli.flags.target import ZOOKEEPER_HELP, TargetFlags, TargetWord
 from aclog.cli.images import ORIGIN_COLUMNS, PLACE, RULE_COLUMNS, RangeWatch
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError
-from aclog.shell.tree import located_json
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat, Row
 from aclog.terminal.notices import tracked
@@ -460,8 +459,8 @@ def print_acls(listed: ListedAcls, filters: AclFilters, output: Output) -> None:
         _print_rows(listed, watch(rules), output)
     ranges.report()
     if ranges.is_empty and listed.is_whole and output.form in (OutputFormat.KAFKA, OutputFormat.TABLE):
-        from aclog.cli.answers import note_each
         from aclog.ops.near import nothing_listed
+        from aclog.terminal.output import note_each
 
         note_each(nothing_listed(listed.acls, filters.patterns, filters.principals))
 
@@ -477,6 +476,8 @@ def _kafka_lines(acls: AclsImage, filters: AclFilters, watch: Watch) -> Iterator
 def _print_rows(listed: ListedAcls, rules: Iterable[StandardAclWithId], output: Output) -> None:
     origins = listed.origins
     if output.form is OutputFormat.JSONL and not output.columns:  # as fast as a million ACLs need
+        from aclog.shell.tree import located_json
+
         is_located = listed.with_origins or origins is not NO_ORIGINS
         print_lines(map(partial(located_json, origins=origins) if is_located else rule_json, rules))
     elif output.form is OutputFormat.TABLE and origins is not NO_ORIGINS:

@@ -234,12 +234,6 @@ def print_permissions(
     return not count
 
 
-def note_each(reasons: Iterable[str]) -> None:
-    """Print notes with names of clients in them."""
-    for text in reasons:
-        note(printable(text))
-
-
 def _dated(permission: Permission, since: RowsSince | None) -> Iterator[tuple[Permission, Since | None]]:
     if since is None or _is_super(permission):
         yield permission, None

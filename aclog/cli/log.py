@@ -26,7 +26,6 @@ from aclog.metalog.committed_log import LogReader
 from aclog.metalog.control_records import decode_control
 from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, MetadataError, noun, printable
 from aclog.metalog.filelog import open_reader
-from aclog.metalog.filelog import verify as filelog_verify
 from aclog.metalog.filelog.file_log import SEGMENT_BYTES
 from aclog.metalog.filelog.files import (
     DIRECTORY_MODE,
@@ -41,6 +40,7 @@ from aclog.metalog.filelog.files import LogEnd as MirrorLogEnd
 from aclog.metalog.filelog.locks import WriterLock
 from aclog.metalog.filelog.mirror import MirrorWriter, add_checkpoint, establish_start
 from aclog.metalog.filelog.verify import Finding, FindingKind
+from aclog.metalog.filelog.verify import verify as filelog_verify
 from aclog.metalog.text_forms import Json, control_json, record_json
 from aclog.metalog.topic_message import MessageBatch, read_batch
 from aclog.server.controller.activation import LOG_DIRECTORY, lock_checkpoints

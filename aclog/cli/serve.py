@@ -124,6 +124,7 @@ def run_node(
         _log.warning("%s", note)
     gc.collect()
     gc.freeze()  # imported modules stay for good: the collector need not scan them
+    gc.set_threshold(5_000, 2, 10_000)  # short pauses
     kind = loop_for(config)
     _log.info("event loop: %s", kind.name)
     metrics = Metrics()

@@ -1,6 +1,7 @@
 """Serving over the web: the address, TLS, and who can reach it."""
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -158,6 +159,9 @@ def serve(
 
     """
     config = server_config(app, endpoint, is_timed=is_timed)
+    gc.collect()
+    gc.freeze()  # imported modules stay for good: the collector need not scan them
+    gc.set_threshold(5_000, 2, 10_000)  # short pauses
     before = signal.getsignal(signal.SIGHUP)
     if hangup is not None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is a loop

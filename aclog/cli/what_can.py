@@ -34,10 +34,11 @@ def what_can(
     from aclog.analysis.regions import Query, only
     from aclog.analysis.who_can import RulesAbout, permissions
     from aclog.authorizer.acl import host_address
-    from aclog.cli.answers import note_each, print_denies, print_permissions, rows_of
+    from aclog.cli.answers import print_denies, print_permissions, rows_of
     from aclog.cli.flags.question import asked_principals, question_principal
     from aclog.ops.near import no_permission
     from aclog.ops.policies import policies_of, read_premises
+    from aclog.terminal.output import note_each
 
     how = output.choose()
     [subject] = asked_principals([question_principal(principal)])

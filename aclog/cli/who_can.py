@@ -49,9 +49,10 @@ def who_can(
     from aclog.analysis.who_can import intent_permissions, permissions, with_extents
     from aclog.authorizer.acl import deciding_filter
     from aclog.authorizer.settings import is_set
-    from aclog.cli.answers import note_each, print_permissions, rows_of
+    from aclog.cli.answers import print_permissions, rows_of
     from aclog.ops.near import no_principal, unknown_topics
     from aclog.ops.policies import policies_of, read_premises
+    from aclog.terminal.output import note_each
 
     action.check(takes_any=True)
     how = output.choose()

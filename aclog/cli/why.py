@@ -28,7 +28,7 @@ from aclog.authorizer.explain import (
 from aclog.authorizer.index.layout import rule_mask
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Generation, asked_pattern, is_set, pattern_text
-from aclog.cli.answers import change_text, event_object, made_by_object, made_by_text, note_each
+from aclog.cli.answers import change_text, event_object, made_by_object, made_by_text
 from aclog.cli.explain import ALLOWED, DENIED, asked_of
 from aclog.cli.flags.common import (
     OPERATIONS,
@@ -50,7 +50,7 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.moments import moment_text
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.columns import Column
-from aclog.terminal.output import colored, emit, note, optional_time_text, styled, time_text
+from aclog.terminal.output import colored, emit, note, note_each, optional_time_text, styled, time_text
 
 # The request: a principal and a name, with an operation or an intent.
 

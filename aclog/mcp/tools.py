@@ -13,8 +13,9 @@ from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.files import list_checkpoints, parse_checkpoint_name
 from aclog.snapshots.moments import LATEST, Moment, end_offset_at
+from aclog.sources.checkpoint import CheckpointSource
 from aclog.sources.choice import AclsSource, ChosenSource
-from aclog.sources.logs import CheckpointSource, LogSource
+from aclog.sources.logs import LogSource
 
 # The arguments of each tool, as values whose JSON schemas are the tools' input schemas.
 

@@ -4,15 +4,17 @@ import threading
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Sequence
-from concurrent.futures import Future
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from attrs import define, field, frozen
 
 from aclog.metalog.batches import BatchRun
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.machine import threads
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 # The in-memory window of committed batches that a reader of a remote log keeps: one contiguous range of the log.
 
@@ -279,7 +281,7 @@ class Log(LogReader, Protocol):
         """Return the offset of the next record to be appended: the log end offset, committed or not."""
         ...
 
-    def append(self, values: Sequence[bytes], *, timestamp: int) -> Future[Appended]:
+    def append(self, values: Sequence[bytes], *, timestamp: int) -> "Future[Appended]":
         """Append record values as one atomic batch; the future completes when it and all earlier batches are committed.
 
         Batches are written in the order of the calls. `timestamp` is ms since 1970.
@@ -290,7 +292,7 @@ class Log(LogReader, Protocol):
         """
         ...
 
-    def append_batch(self, batch: bytes) -> Future[Appended]:
+    def append_batch(self, batch: bytes) -> "Future[Appended]":
         """Append a caller-built batch unchanged (aclog.metalog.batches.build_batch).
 
         A controller builds a batch ahead, replays it, and appends the very bytes it has replayed. It must be one whole

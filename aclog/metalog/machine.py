@@ -10,17 +10,44 @@ function that takes a path.
 
 import fcntl
 import os
-import shutil
-import socket
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
-from random import Random
 from typing import Any
 
 from attrs import define
+
+# Modules that commands seldom need are imported by the call: they would take a tenth of the start of a command.
+
+
+def _mkdtemp(prefix: str | None = None) -> str:
+    from tempfile import mkdtemp  # noqa: PLC0415
+
+    return mkdtemp(prefix=prefix)
+
+
+def _rmtree(*args: Any, **kwargs: Any) -> None:
+    from shutil import rmtree  # noqa: PLC0415
+
+    rmtree(*args, **kwargs)
+
+
+def _getaddrinfo(*args: Any, **kwargs: Any) -> Any:
+    from socket import getaddrinfo  # noqa: PLC0415
+
+    return getaddrinfo(*args, **kwargs)
+
+
+def _socket(*args: Any, **kwargs: Any) -> Any:
+    from socket import socket  # noqa: PLC0415
+
+    return socket(*args, **kwargs)
+
+
+def _uniform(low: float, high: float) -> float:
+    """Return a number of a range, as random.uniform, from 53 random bits of the system."""
+    return low + (high - low) * (int.from_bytes(os.urandom(7), "big") >> 3) / (1 << 53)
 
 
 def _boot_time() -> float:
@@ -69,8 +96,8 @@ class Disk:
     fdopen: Callable[..., Any] = os.fdopen
     lockf: Callable[..., Any] = fcntl.lockf
     flock: Callable[..., Any] = fcntl.flock
-    mkdtemp: Callable[..., str] = tempfile.mkdtemp
-    rmtree: Callable[..., Any] = shutil.rmtree
+    mkdtemp: Callable[..., str] = _mkdtemp
+    rmtree: Callable[..., Any] = _rmtree
 
     def sync(self, fd: int) -> None:
         """Make a file durable: `fsync`, for a default value, which is bound when its function is made."""
@@ -105,15 +132,12 @@ class Threads:
         return self.getpid()
 
 
-_jitter = Random()  # noqa: S311 - not a secret; an instance of its own leaves the program's seed alone
-
-
 @define(eq=False)
 class Randomness:
     """Random bytes and numbers."""
 
     urandom: Callable[[int], bytes] = os.urandom
-    uniform: Callable[[float, float], float] = _jitter.uniform
+    uniform: Callable[[float, float], float] = _uniform
     """For delays that spread retries; not a secret."""
 
     def token_bytes(self, count: int) -> bytes:
@@ -125,8 +149,8 @@ class Randomness:
 class Sockets:
     """Listening sockets; connections come from the event loop."""
 
-    getaddrinfo: Callable[..., Any] = socket.getaddrinfo
-    socket: Callable[..., Any] = socket.socket
+    getaddrinfo: Callable[..., Any] = _getaddrinfo
+    socket: Callable[..., Any] = _socket
 
 
 clock = Clock()

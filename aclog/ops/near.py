@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.who_can import rules_on
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, code_name
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import WILDCARD, PatternType, ResourceType
@@ -90,6 +89,8 @@ def no_permission(acls: AclsImage, principal: str) -> str:
 
 def no_principal(policy: Policy, resources: Iterable[ResourcePattern], image: Image) -> Iterator[str]:
     """Yield why no principal has access to some resources of a state."""
+    from aclog.analysis.who_can import rules_on  # noqa: PLC0415 - `authorize` and `explain` need no analysis
+
     for resource in resources:
         if is_set(resource):
             covering = len(set(rules_on(policy, resource)))

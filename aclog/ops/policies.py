@@ -35,7 +35,6 @@ from aclog.snapshots.deciding_kafka import (
 from aclog.snapshots.image import Image, StateSource
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import UNREAD, ChosenSource, gaps_of, settings_premises
-from aclog.sources.logs import LogSource
 from aclog.sources.notes import Notify
 from aclog.terminal.columns import json_text
 from aclog.terminal.notices import progress
@@ -401,6 +400,8 @@ class TwoStates:
 
 def _is_same_source(first: StateSource, second: StateSource) -> bool:
     """Return whether two sources are known to be one; others may be of one cluster, as a checkpoint and its log."""
+    from aclog.sources.logs import LogSource  # noqa: PLC0415 - only a comparison of two sources needs logs
+
     if isinstance(first, LogSource) and isinstance(second, LogSource):
         return first.directory.resolve() == second.directory.resolve()
     return first.name == second.name

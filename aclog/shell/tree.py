@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
-from importlib.metadata import version
 from string import ascii_letters, digits
 from types import MappingProxyType
 from typing import TypeAlias
@@ -601,9 +600,15 @@ def _local(image: Image, origin: ImageOrigin) -> Directory:
         ),
         "source": lambda: origin.source,
         "time": lambda: zoned_time(image.timestamp),
-        "version": lambda: version("aclog"),
+        "version": _version,
     }
     return computed({name: _lazily(text) for name, text in texts.items()})
+
+
+def _version() -> str:
+    from importlib.metadata import version  # noqa: PLC0415  # slow to import
+
+    return version("aclog")
 
 
 def _lazily(text: Callable[[], str]) -> Callable[[], Node]:

@@ -3,11 +3,13 @@
 A snapshot file is read completely or refused, and written atomically.
 """
 
+import ctypes
 import os
 import stat
 import struct
 from collections.abc import Callable, Iterator, Sized
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 from attrs import define, evolve, field, frozen
@@ -26,7 +28,7 @@ from aclog.metalog.batches import (
     read_records,
 )
 from aclog.metalog.codec import decode_values, encode_record
-from aclog.metalog.errors import CheckpointError, DecodeError, NewerKafkaError
+from aclog.metalog.errors import CheckpointError, DecodeError, LogError, NewerKafkaError
 from aclog.metalog.filelog import files
 from aclog.metalog.filelog.committed_mark import open_valid_mark_file
 from aclog.metalog.machine import disk
@@ -47,6 +49,7 @@ from aclog.snapshots.image_file import (
     digest_of_file,
     encode_header,
 )
+from aclog.snapshots.moments import Moment, milliseconds
 
 # Reads checkpoints: a snapshot file is accepted whole or refused (FileRawSnapshotReader, RecordsSnapshotReader).
 
@@ -600,6 +603,41 @@ def _check_level(path: Path, image: Image, newer: NewerKafka) -> None:
             newer.check_feature(record, image.end_offset - 1)
     except NewerKafkaError as error:
         raise CheckpointError(str(error.at(path=str(path)))) from error
+
+
+def state_in(
+    path: Path, as_of: Moment | None = None, *, newer: NewerKafka, notify: Callable[[str], object] = lambda _: None
+) -> Image:
+    """Return the state in a checkpoint file, as of its end offset, or of a time not before its last record.
+
+    `notify` is called as by `read_state`.
+
+    Raises:
+        CheckpointError: as `read_checkpoint`. LogError: it does not have the state of that moment.
+
+    """
+    image = read_state(path, newer=newer, notify=notify)
+    release_freed_memory()
+    reached = image.end_offset if isinstance(as_of, int) else image.timestamp
+    target = milliseconds(as_of) if isinstance(as_of, datetime) else as_of
+    if isinstance(as_of, datetime) and image.end_offset == 0:
+        raise LogError(f"{path}: as of {as_of}: the state is unknown: a checkpoint that ends at offset 0 has no time")
+    if target is not None and (target < reached or (isinstance(as_of, int) and target > reached)):
+        raise LogError(
+            f"{path}: as of {as_of}: expected {image.end_offset}, the end offset of this checkpoint, or a time not "
+            f"before its last record's, {image.timestamp} ms"
+        )
+    return image
+
+
+def release_freed_memory() -> None:
+    """Return unused memory of the allocator to the system; after a large replay, most memory is unused.
+
+    Only a hint: a C library without malloc_trim keeps it.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 # Checkpoint retention: which checkpoints may be removed (KafkaMetadataLog.deleteSnapshotsWithSizeLimit).

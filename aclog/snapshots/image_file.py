@@ -4,7 +4,6 @@ import mmap
 import os
 import struct
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 
@@ -49,6 +48,8 @@ def digest_of_file(fd: int, size: int) -> bytes:
     starts = range(0, size, PART_BYTES)
     if len(starts) <= 1:
         return _combined(_part(fd, start, size) for start in starts)
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - it takes as long as a small file
+
     # hashlib and pread release the GIL, so threads help; a processor without SHA instructions needs them most.
     try:
         with ThreadPoolExecutor(min(_THREADS, len(starts), os.cpu_count() or 1)) as pool:

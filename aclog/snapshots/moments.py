@@ -4,7 +4,6 @@ import re
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from enum import Enum
 from typing import NamedTuple, TypeAlias
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from attrs import frozen
 
@@ -68,6 +67,8 @@ def parse_zone(text: str) -> tzinfo:
         return UTC
     if match := _OFFSET.fullmatch(name):
         return _fixed(text, match)
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415  # no command starts slower for it
+
     try:
         if "/" in name:
             return ZoneInfo(name)
@@ -125,6 +126,7 @@ def _fixed(text: str, match: re.Match[str]) -> tzinfo:
 
 def _expected(name: str) -> str:
     from difflib import get_close_matches  # noqa: PLC0415  # no command starts slower for it
+    from zoneinfo import available_timezones  # noqa: PLC0415  # as above
 
     names = available_timezones()
     if not names:

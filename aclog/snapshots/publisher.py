@@ -4,7 +4,6 @@ Readers see one reference, which is swapped at the high-water mark; recovery fro
 following from there.
 """
 
-import ctypes
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,7 @@ from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.files import CheckpointFile, list_checkpoints, list_segments
 from aclog.metalog.machine import clock, threads
 from aclog.snapshots.applier import AclChange, Applier
-from aclog.snapshots.checkpoints import read_state
+from aclog.snapshots.checkpoints import read_state, release_freed_memory, state_in
 from aclog.snapshots.compaction import MERGE_AT, Folder, FoldError, FoldInThread, Merge, Pauses, fold_at, take_apart
 from aclog.snapshots.image import Image, NewerKafka, Provenance, StateSource
 from aclog.snapshots.image_file import check_mapping
@@ -536,17 +535,7 @@ def _recover_directory(
 
 def _recover_file(path: Path, as_of: Moment | None, newer: NewerKafka) -> Recovered:
     notes: list[str] = []
-    image = read_state(path, newer=newer, notify=notes.append)
-    _release_freed_memory()
-    reached = image.end_offset if isinstance(as_of, int) else image.timestamp
-    target = milliseconds(as_of) if isinstance(as_of, datetime) else as_of
-    if isinstance(as_of, datetime) and image.end_offset == 0:
-        raise LogError(f"{path}: as of {as_of}: the state is unknown: a checkpoint that ends at offset 0 has no time")
-    if target is not None and (target < reached or (isinstance(as_of, int) and target > reached)):
-        raise LogError(
-            f"{path}: as of {as_of}: expected {image.end_offset}, the end offset of this checkpoint, or a time not "
-            f"before its last record's, {image.timestamp} ms"
-        )
+    image = state_in(path, as_of, newer=newer, notify=notes.append)
     applier = Applier(image=image, newer=newer)
     return Recovered(image=image, notes=(*notes, *newer.warnings()), source=str(path), applier=applier)
 
@@ -621,7 +610,7 @@ class _Recovery:
             check_mapping(acls)  # else what was written over the image file would live on in the merged index
             applier.put_acls(merged)
         self._note_lowered(applier, limit)
-        _release_freed_memory()
+        release_freed_memory()
         notes = (*self.notes, *self.newer.warnings())
         return Recovered(image=applier.image, notes=notes, source=", then ".join(sources), applier=applier)
 
@@ -719,16 +708,6 @@ class _Recovery:
 def _is_known_at(image: Image, time: datetime) -> bool:
     """Return whether a checkpoint's state is known to hold at a time: not before its last record, if it has one."""
     return image.end_offset > 0 and image.timestamp <= milliseconds(time)
-
-
-def _release_freed_memory() -> None:
-    """Return unused memory of the allocator to the system; after a large replay, most memory is unused.
-
-    Only a hint: a C library without malloc_trim keeps it.
-    """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 def _size_below(chunk: bytes, limit: int) -> int:

@@ -463,7 +463,8 @@ def _source(source: ChosenSource, notes: list[str]) -> Iterator[Finding]:
     if isinstance(source.source, AclsSource):
         yield from state_health("rules", source.source.name, source, notes)
         return
-    from aclog.sources.logs import CheckpointSource, LogSource
+    from aclog.sources.checkpoint import CheckpointSource
+    from aclog.sources.logs import LogSource
 
     if isinstance(source.source, LogSource):
         yield from log_health(source.source.directory, source, notes)

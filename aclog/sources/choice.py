@@ -33,9 +33,7 @@ from aclog.snapshots.image import Freshness, Image, StateSource
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.acl_lines import STDIN, LineTable, NameFile, accept, blocks, display_name
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.rule import LARGEST, DirectoryTree, EditedTree, FileTree, unzipped
 from aclog.sources.formats.unread import Dormant, Unread, UnreadKind
-from aclog.sources.git import GitPlace, GitTree, parse_git_place
 from aclog.sources.notes import Notify
 from aclog.sources.read_options import NO_INPUTS, FoundRules, ModuleInputs, ReadOptions
 from aclog.terminal.moment import take_moment
@@ -45,7 +43,8 @@ from aclog.terminal.output import note
 if TYPE_CHECKING:
     from aclog.snapshots.log_image import LogImages
     from aclog.sources.formats.clusters import Layout
-    from aclog.sources.formats.rule import LocatedRule
+    from aclog.sources.formats.rule import FileTree, LocatedRule
+    from aclog.sources.git import GitPlace
     from aclog.sources.rendering import Rendered
 
 # ACLs from files: JSON lines and GitOps files, of a directory or a commit.
@@ -68,6 +67,8 @@ def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], N
         OSError: a file cannot be read.
 
     """
+    from aclog.sources.formats.rule import DirectoryTree
+
     if path == STDIN:
         return _file_rules(display_name(path), blocks(path, options.advance), DirectoryTree(path), options, check=check)
     location = Path(path)
@@ -85,6 +86,8 @@ def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], N
 
 def ref_rules(text: str, options: ReadOptions, check: Callable[[StandardAcl], None] = accept) -> FoundRules:
     """Return the rules of a file or a directory as of a git commit: GITREF:PATH. Raises ConfigError as find_rules."""
+    from aclog.sources.formats.rule import unzipped
+    from aclog.sources.git import GitTree, parse_git_place
     from aclog.sources.rule_trees import tree_rules
 
     with GitTree(place=parse_git_place(text)) as tree:
@@ -98,7 +101,7 @@ def ref_rules(text: str, options: ReadOptions, check: Callable[[StandardAcl], No
 def _file_rules(
     name: str,
     chunks: Iterator[list[bytes]],
-    beside: FileTree,
+    beside: "FileTree",
     options: ReadOptions,
     *,
     check: Callable[[StandardAcl], None],
@@ -117,6 +120,8 @@ def _file_rules(
 
 def _bounded(name: str, chunks: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
     """Yield the blocks of a file that is held as a whole: a small file may decompress to more than the memory."""
+    from aclog.sources.formats.rule import LARGEST
+
     size = 0
     for lines in chunks:
         size += sum(map(len, lines)) + len(lines)
@@ -272,6 +277,8 @@ class AclsSource:
         """
         if self.is_ref or self.rendered is not None or self.path == STDIN:
             raise ConfigError(f"{self.name}: not files on the disk")
+        from aclog.sources.formats.rule import EditedTree
+
         options, tree = evolve(self.options, advance=None), EditedTree(self.path, self.options.strict, contents)
         if Path(self.path).is_dir():
             from aclog.sources.rule_trees import tree_rules
@@ -299,16 +306,20 @@ def open_path(path: str, notify: Notify, progress: Advance | None = None) -> Sta
         LogError: there is no such file.
 
     """
-    from aclog.sources.logs import CheckpointSource, LogSource
-
     if path == STDIN:
         return AclsSource(path)
     location = Path(path)
     if not location.exists():
         raise LogError(f"{path}: no such file or directory")
     if location.is_dir():
+        from aclog.sources.logs import LogSource
+
         return LogSource(location, notify, progress, log_images())
-    return CheckpointSource(location, notify) if ".checkpoint" in location.name else AclsSource(path)
+    if ".checkpoint" not in location.name:
+        return AclsSource(path)
+    from aclog.sources.checkpoint import CheckpointSource
+
+    return CheckpointSource(location, notify)
 
 
 @runtime_checkable
@@ -386,6 +397,11 @@ class ChosenSource:
                 self.source.options = evolve(self.source.options, advance=advance)
                 yield
             return
+        from aclog.sources.checkpoint import CheckpointSource
+
+        if isinstance(self.source, CheckpointSource):
+            yield
+            return
         from aclog.sources.logs import LogSource
 
         if isinstance(self.source, LogSource):
@@ -418,8 +434,10 @@ class ChosenSource:
         return self.source.nothing_read if isinstance(self.source, AclsSource) else None
 
     @property
-    def git_place(self) -> GitPlace | None:
+    def git_place(self) -> "GitPlace | None":
         """The commit and path that are read; None if it is no commit."""
+        from aclog.sources.git import parse_git_place
+
         is_ref = isinstance(self.source, AclsSource) and self.source.is_ref
         return parse_git_place(self.source.name) if is_ref else None
 
@@ -444,9 +462,9 @@ class ChosenSource:
         """
         if isinstance(self.source, AclsSource):
             return []
-        from aclog.sources.logs import CheckpointSource, LogSource
+        from aclog.sources.checkpoint import CheckpointSource
 
-        if isinstance(self.source, LogSource | CheckpointSource):
+        if isinstance(self.source, CheckpointSource):
             return []
         from aclog.sources.live import AdminSource
 
@@ -613,10 +631,12 @@ def log_images() -> "LogImages | None":
 
 
 def _stored_source(selection: SourceSelection, notify: Notify) -> StateSource:
-    from aclog.sources.logs import CheckpointSource, LogSource
-
     if selection.log is not None:
+        from aclog.sources.logs import LogSource
+
         return LogSource(selection.log, notify, images=log_images())
+    from aclog.sources.checkpoint import CheckpointSource
+
     return CheckpointSource(selection.snapshot or Path(), notify)
 
 

@@ -2,7 +2,6 @@
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from uuid import UUID
 
@@ -28,8 +27,9 @@ from aclog.snapshots.image import Image, NewerKafka, StateSource
 from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.log_image import LogImages, Stamps, stamps_of
 from aclog.snapshots.moments import Moment
-from aclog.snapshots.publisher import Progress, Recovered, recover, recover_log
+from aclog.snapshots.publisher import Progress, Recovered, recover_log
 from aclog.snapshots.record_filters import AclsNear, AdditionsOf
+from aclog.sources.checkpoint import rules_hint
 from aclog.sources.notes import Notify, newer_gaps, tail_gaps
 from aclog.terminal.notices import Advance
 
@@ -249,9 +249,6 @@ def cluster_of(source: StateSource) -> str | None:
 
 
 METADATA_PARTITION = "__cluster_metadata-0"
-_LOOKED_AT = 1000
-"""Paths that are searched for files of rules, where there is no log."""
-_RULE_FILES = frozenset((".yaml", ".yml", ".tf", ".jsonl", ".csv"))
 _READ_BYTES = 16 << 20
 """Per read while following a log: large enough for bulk replay, small enough for memory."""
 
@@ -454,17 +451,7 @@ def _what_is_there(directory: Path) -> str:
         return NO_SUCH_PATH
     if (directory / METADATA_PARTITION).is_dir():
         return f"it has no segments: did you mean its {METADATA_PARTITION}?"
-    return f"it has no segments (*.log) and no checkpoints{_rules_hint(directory)}"
-
-
-def _rules_hint(path: Path) -> str:
-    """Return the flag for files of rules, if a file, or one of a directory, may be one by its name; else empty."""
-    some = islice(path.rglob("*"), _LOOKED_AT) if path.is_dir() else [path]
-    return f": did you mean --acls {path}?" if any(map(_may_hold_rules, some)) else ""
-
-
-def _may_hold_rules(path: Path) -> bool:
-    return path.suffix in _RULE_FILES and not any(part.startswith(".") for part in path.parts)
+    return f"it has no segments (*.log) and no checkpoints{rules_hint(directory)}"
 
 
 def _notes_of(log: FileLogReader, image: Image) -> tuple[str, ...]:
@@ -504,62 +491,6 @@ def _last_leader_change(log: FileLogReader) -> LeaderChange | None:
         return None
     control = decode_control(batch.records[0].key or b"", batch.records[0].value)
     return control if isinstance(control, LeaderChange) else None
-
-
-@define(eq=False)
-class CheckpointSource:
-    """One checkpoint file."""
-
-    path: Path
-    notify: Notify
-    _image: Image | None = field(default=None, init=False)
-    _gaps: tuple[Premise, ...] = field(default=(), init=False)
-
-    log: None = field(default=None, init=False)
-    """None: there is no log to follow."""
-
-    change_place: ChangePlace = field(factory=ChangePlace, init=False)
-    """A cluster with an unknown address."""
-
-    @property
-    def name(self) -> str:
-        """The file."""
-        return str(self.path)
-
-    def image(self) -> Image:
-        """Return the state in the checkpoint. Raises CheckpointError; LogError: its image file was overwritten."""
-        if self._image is None:
-            self._image = self._recover(None)
-        check_mapping(self._image.acls)
-        return self._image
-
-    def gaps(self) -> tuple[Premise, ...]:
-        """Return the gaps of the state. Raises as `image`."""
-        self.image()
-        return self._gaps
-
-    def freshness(self) -> None:
-        """Return None: a file is read as it is."""
-
-    def close(self) -> None:
-        """Do nothing: no file is kept open."""
-
-    def image_at(self, moment: Moment) -> Image:
-        """Return the state in the checkpoint if it is that of the moment. Raises LogError otherwise."""
-        return self._recover(moment)
-
-    def _recover(self, moment: Moment | None) -> Image:
-        if not self.path.exists():
-            raise LogError(f"{self.path}: {NO_SUCH_PATH}")
-        if not self.path.is_file():
-            raise LogError(f"{self.path}: not a file: expected a checkpoint{_rules_hint(self.path)}")
-        if hint := _rules_hint(self.path):
-            raise LogError(f"{self.path}: not a checkpoint file name{hint}")
-        recovered = recover(self.path, moment, strict=False)
-        for note in recovered.notes:
-            self.notify(note)
-        self._gaps = newer_gaps(recovered.applier.newer)
-        return recovered.image
 
 
 # The history of a source's log: its first state, and every change of an ACL.

@@ -22,7 +22,8 @@ from aclog.sources.formats.rule import (
     StatedRules,
 )
 from aclog.sources.git import GitTree, ignored_files
-from aclog.sources.read_options import FoundRules, ReadOptions, root_inputs, with_modules
+from aclog.sources.module_inputs import root_inputs, with_modules
+from aclog.sources.read_options import FoundRules, ReadOptions
 
 if TYPE_CHECKING:
     from aclog.sources.rendering import Rendered

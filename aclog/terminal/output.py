@@ -6,7 +6,6 @@ as git does it.
 
 import io
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -144,6 +143,12 @@ def warn(text: str) -> None:
 def note(text: str) -> None:
     """Print a note on something unexpected: a torn tail, a lowered offset; or a text that begins with `warning: `."""
     _print(text if text.startswith("warning: ") else f"note: {text}")
+
+
+def note_each(reasons: Iterable[str]) -> None:
+    """Print notes with names of clients in them."""
+    for text in reasons:
+        note(printable(text))
 
 
 _TAKER: ContextVar[Callable[[str], None] | None] = ContextVar("aclog_notices", default=None)
@@ -436,8 +441,10 @@ def pager_command(environment: Any) -> str | None:
     command = setting.strip()
     if command in _NONE:
         return None
+    from shutil import which  # a terminal alone has a pager
+
     program = command.split()[0]
-    return None if not _SHELL & set(program) and shutil.which(program) is None else command
+    return None if not _SHELL & set(program) and which(program) is None else command
 
 
 def is_reader_gone() -> bool:

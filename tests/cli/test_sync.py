@@ -16,7 +16,8 @@ import aclog as library
 from aclog.cli.spark.spark_session import check_log
 from aclog.cli.sync import retry_seconds
 from aclog.metalog.codec import encode_record
-from aclog.metalog.filelog import open_log, verify
+from aclog.metalog.filelog import open_log
+from aclog.metalog.filelog.verify import verify
 from aclog.metalog.records import AccessControlEntryRecord, BeginTransactionRecord
 from aclog.pipeline.source.directory import extent
 from aclog.protocol.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.files import list_checkpoints, list_segments
+from aclog.metalog.filelog.verify import verify
 from aclog.snapshots.checkpoints import read_checkpoint
 from aclog.snapshots.publisher import recover
 from tests.support.builders.acls import acl_row

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import aclog as library
-from aclog.metalog.filelog import verify
+from aclog.metalog.filelog.verify import verify
 from tests.support.builders.acls import acl_row
 from tests.support.cli.command import aclog
 from tests.support.kafka.described import acl_rows, scram_rows

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from aclog.metalog.filelog import open_log, verify
+from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.committed_mark import MarkFile
+from aclog.metalog.filelog.verify import verify
 from tests.support.builders.log_files import read_directory
 from tests.support.processes import crash_zygote
 from tests.support.processes.waiting import SECONDS

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import aclog as library
-from aclog.metalog.filelog import verify
+from aclog.metalog.filelog.verify import verify
 from aclog.snapshots.history import ChangeKind, history
 from tests.support.builders.acls import acl
 from tests.support.fakes.broker import FakeBroker

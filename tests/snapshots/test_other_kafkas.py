@@ -13,8 +13,8 @@ import pytest
 from aclog.metalog.batches import decode_batch, encode_batch, iter_batches
 from aclog.metalog.codec import SCHEMAS, decode_values, encode_record
 from aclog.metalog.control_records import decode_control_batch
-from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.files import list_checkpoints, list_segments
+from aclog.metalog.filelog.verify import verify
 from aclog.metalog.text_forms import control_json, record_json
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoints import read_checkpoint

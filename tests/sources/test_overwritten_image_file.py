@@ -16,7 +16,8 @@ from aclog.shell.command import ShellState
 from aclog.snapshots import publisher
 from aclog.snapshots.history import RuleWatch
 from aclog.snapshots.publisher import follow, recover
-from aclog.sources.logs import CheckpointSource, LogSource
+from aclog.sources.checkpoint import CheckpointSource
+from aclog.sources.logs import LogSource
 from tests.support.builders.image_files import RULES, overwrite, write_pair
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl

@@ -12,9 +12,9 @@ import confluent_kafka.admin as cka
 import pytest
 
 from aclog.authorizer.settings import Generation
-from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.committed_mark import committed_path, read_committed
 from aclog.metalog.filelog.files import list_checkpoints
+from aclog.metalog.filelog.verify import verify
 from aclog.metalog.records import RegisterBrokerRecord
 from aclog.server.feature_levels import SUPPORTED_FEATURES
 from aclog.snapshots.checkpoints import write_checkpoint, write_image_file

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import DecodeError, LogError
-from aclog.metalog.filelog import open_log, verify
+from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.committed_mark import (
     COMMITTED_FILE,
     MARK_FILE,
@@ -18,7 +18,7 @@ from aclog.metalog.filelog.committed_mark import (
 )
 from aclog.metalog.filelog.files import METADATA_DIRECTORY, checkpoint_name, list_segments
 from aclog.metalog.filelog.locks import LOCK_FILE
-from aclog.metalog.filelog.verify import FindingKind
+from aclog.metalog.filelog.verify import FindingKind, verify
 from tests.support.builders.log_files import segment_paths, small_log, value
 
 CLUSTER = "ZDUkooY3wL1SfPIPJQqLYw"

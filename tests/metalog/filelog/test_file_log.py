@@ -13,7 +13,8 @@ from aclog.metalog.batches import build_batch
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog import committed_mark as mark_module
 from aclog.metalog.filelog import file_log as appender_module
-from aclog.metalog.filelog import files, open_log, open_reader, verify
+from aclog.metalog.filelog import files, open_log, open_reader
+from aclog.metalog.filelog.verify import verify
 from aclog.metalog.group_commit import MAX_WAITING_BYTES
 from aclog.metalog.machine import disk, threads
 from tests.support.builders.log_files import read_batches, read_directory, segment_paths, small_log, value

@@ -14,7 +14,7 @@ from aclog.metalog.batches import build_batch, end_offset, iter_batches, read_he
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import DecodeError, LockedError, LogError, MetadataError, ReplayError
 from aclog.metalog.filelog import file_log as appender_module
-from aclog.metalog.filelog import files, open_log, open_reader, verify
+from aclog.metalog.filelog import files, open_log, open_reader
 from aclog.metalog.filelog import mirror as mirror_module
 from aclog.metalog.filelog.files import (
     MIRROR_FILE,
@@ -28,6 +28,7 @@ from aclog.metalog.filelog.files import (
     read_quorum_state,
 )
 from aclog.metalog.filelog.mirror import open_mirror
+from aclog.metalog.filelog.verify import verify
 from aclog.metalog.machine import disk
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoints import write_checkpoint, write_image_file

@@ -8,8 +8,9 @@ import pytest
 
 from aclog.metalog.batches import end_offset, read_header
 from aclog.metalog.errors import LogError
-from aclog.metalog.filelog import open_log, verify
+from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.files import list_checkpoints, list_segments
+from aclog.metalog.filelog.verify import verify
 from aclog.metalog.machine import disk
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoints import write_checkpoint

@@ -8,8 +8,9 @@ import pytest
 
 from aclog.metalog.batches import build_batch, iter_batches
 from aclog.metalog.errors import DecodeError, LogError
-from aclog.metalog.filelog import open_log, open_reader, segments, verify
+from aclog.metalog.filelog import open_log, open_reader, segments
 from aclog.metalog.filelog.committed_mark import MARK_FILE, Mark, MarkFile
+from aclog.metalog.filelog.verify import verify
 from aclog.metalog.machine import disk
 from tests.support.builders.log_files import KAFKA_LOGS, batch_ends, read_batches, segment_paths, small_log, value
 

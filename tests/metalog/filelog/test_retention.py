@@ -4,8 +4,9 @@ import pytest
 
 from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, control_batch
 from aclog.metalog.errors import LogError
-from aclog.metalog.filelog import files, open_log, open_reader, verify
+from aclog.metalog.filelog import files, open_log, open_reader
 from aclog.metalog.filelog.files import EPOCHS_FILE, checkpoint_name
+from aclog.metalog.filelog.verify import verify
 from tests.support.builders.log_files import read_batches, segment_paths, small_log
 
 

@@ -9,9 +9,10 @@ import pytest
 from aclog.metalog.batches import build_batch
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import DecodeError, EncodeError, LogError, ReplayError
-from aclog.metalog.filelog import open_log, open_reader, verify
+from aclog.metalog.filelog import open_log, open_reader
 from aclog.metalog.filelog.committed_mark import MARK_FILE, Mark, MarkFile
 from aclog.metalog.filelog.files import read_epochs, read_quorum_state
+from aclog.metalog.filelog.verify import verify
 from tests.support.builders.log_files import batch_ends, read_batches, read_directory, segment_paths, small_log, value
 
 

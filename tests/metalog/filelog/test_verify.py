@@ -7,10 +7,10 @@ from attrs import evolve
 
 from aclog.metalog.batches import RecordBatch, decode_batch, encode_batch, iter_batches
 from aclog.metalog.errors import LogError
-from aclog.metalog.filelog import files, open_log, verify
+from aclog.metalog.filelog import files, open_log
 from aclog.metalog.filelog.committed_mark import MARK_FILE, Mark, create_mark_file
 from aclog.metalog.filelog.files import SegmentFile, find_segments, list_checkpoints, list_segments, write_epochs
-from aclog.metalog.filelog.verify import FindingKind, verify_checkpoint
+from aclog.metalog.filelog.verify import FindingKind, verify, verify_checkpoint
 from tests.support.builders.log_files import KAFKA_LOGS, batch_ends, flips, segment_paths, small_log, value
 
 

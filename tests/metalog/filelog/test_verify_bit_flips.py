@@ -8,9 +8,10 @@ offset (continuity) or an epoch (leader-epoch-checkpoint).
 import pytest
 
 from aclog.metalog.errors import MetadataError
-from aclog.metalog.filelog import open_log, verify
+from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.committed_mark import MARK_FILE, Mark, decode_slots, encode_slot
 from aclog.metalog.filelog.files import EPOCHS_FILE
+from aclog.metalog.filelog.verify import verify
 from tests.support.builders.log_files import flips, read_directory, segment_paths, small_log
 
 

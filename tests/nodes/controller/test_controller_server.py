@@ -16,8 +16,9 @@ from aclog.metalog.batches import iter_batches
 from aclog.metalog.codec import decode_values, encode_record
 from aclog.metalog.control_records import KRaftVersion, KRaftVoters, LeaderChange, decode_control_batch
 from aclog.metalog.errors import CheckpointError, LockedError, LogError
-from aclog.metalog.filelog import open_log, open_reader, verify
+from aclog.metalog.filelog import open_log, open_reader
 from aclog.metalog.filelog.files import image_path, list_checkpoints, list_segments, read_quorum_state
+from aclog.metalog.filelog.verify import verify
 from aclog.metalog.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.metalog.filelog import verify
+from aclog.metalog.filelog.verify import verify
 from aclog.server.controller.activation import LOG_DIRECTORY
 from tests.support.nodes.controllers import formatted, running, with_policy
 

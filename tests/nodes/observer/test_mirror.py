@@ -12,9 +12,10 @@ from aclog.client.fetching import EpochEnd, LogIdentity, ObserverOptions
 from aclog.client.quorum_log import QuorumLog, QuorumMirror
 from aclog.metalog.batches import build_batch, end_offset, read_header
 from aclog.metalog.errors import LogError, MetadataError
-from aclog.metalog.filelog import open_reader, verify
+from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.files import list_checkpoints
 from aclog.metalog.filelog.mirror import MirrorLog, open_mirror
+from aclog.metalog.filelog.verify import verify
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoints import read_image_file, write_checkpoint, write_image_file
 from aclog.snapshots.publisher import recover

@@ -23,8 +23,8 @@ from aclog.authorizer.acl import StandardAcl
 from aclog.client.errors import LoginError
 from aclog.metalog.codec import decode_record
 from aclog.metalog.errors import MetadataError
-from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.files import list_segments
+from aclog.metalog.filelog.verify import verify
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from aclog.snapshots.publisher import recover
 from tests.scenarios.nodes.lost_logs import LostLogs

@@ -20,8 +20,8 @@ from random import Random
 from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl
-from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.files import list_segments
+from aclog.metalog.filelog.verify import verify
 from aclog.snapshots.history import ChangeKind, history
 from aclog.snapshots.publisher import recover
 from tests.scenarios.nodes.faults import Worker, _beside, _counted

@@ -14,7 +14,8 @@ from aclog.authorizer.acl import AclBindingFilter
 from aclog.authorizer.interface import RequestContext
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import EncodeError, LogError, ReplayError
-from aclog.metalog.filelog import open_log, verify
+from aclog.metalog.filelog import open_log
+from aclog.metalog.filelog.verify import verify
 from aclog.metalog.records import NoOpRecord
 from aclog.protocol.headers import RequestError
 from aclog.server.controller.quorum_controller import ControllerResult, QuorumController

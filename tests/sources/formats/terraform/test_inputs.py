@@ -9,7 +9,8 @@ from aclog.sources.choice import parse_values
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import ReadFiles, read_tree
 from aclog.sources.formats.rule import DirectoryTree, ReadContext
-from aclog.sources.read_options import ModuleInputs, root_inputs
+from aclog.sources.module_inputs import root_inputs
+from aclog.sources.read_options import ModuleInputs
 from tests.support.sources.files_of_rules import rule_text, write_files
 
 MAIN = """variable "acls" {
