@@ -241,9 +241,9 @@ def refusal_lines(tally: Refusals, attempts: Sequence[Attempt], rules: Rules, un
     if not added:
         yield "no new ALLOW rule: DENY rules block these requests, or a rule for them would be invalid or too broad"
         return
-    rules, these = ("rule", "that rule") if added == 1 else ("rules", "these rules")
+    noun, these = ("rule", "that rule") if added == 1 else ("rules", "these rules")
     yield (
-        f"{added:,} new ALLOW {rules} would allow the denied requests that no DENY rule blocks; "
+        f"{added:,} new ALLOW {noun} would allow the denied requests that no DENY rule blocks; "
         f"`--out FILE` writes {these} to a file"
     )
 

@@ -85,7 +85,8 @@ def test_numbers_are_those_of_the_commands(tmp_path):
         listed = [tuple(map(str, json.loads(each).values())) for each in
                   aclog(*shlex.split(command)[1:], "--format", "jsonl").ok().lines]  # fmt: skip
         assert rows == listed
-    command = next(line for line in page.splitlines() if line.startswith("To recompute the SHA-256")).split("`")[1].split(" | ")[0]
+    recompute = next(line for line in page.splitlines() if line.startswith("To recompute the SHA-256"))
+    command = recompute.split("`")[1].split(" | ")[0]
     lines = sorted(line.encode() for line in aclog(*shlex.split(command)[1:]).ok().lines)
     assert dict(facts)["SHA-256 of the ACLs"] == hashlib.sha256(b"".join(line + b"\n" for line in lines)).hexdigest()
     assert dict(facts)["End offset"] == "40"
