@@ -66,7 +66,7 @@ def answer_or_error(function, *arguments):
     [(False, False, False), (True, False, False), (False, True, False), (True, True, True)],
     ids=["plain", "odd", "ranges", "all of it"],
 )
-@settings(max_examples=examples(120), deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_same_answers(data, odd, cidr, documented):
     estate = data.draw(estates.estates(odd=odd, cidr=cidr))

@@ -283,7 +283,7 @@ def test_a_hidden_star_rule_whose_principal_has_no_colon(name):
     assert "As documented they would, and there would be no answer: " in quirk
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(estates.estates(odd=True), estates.requests(), st.booleans(), st.booleans())
 def test_what_is_decided_is_explained(estate, request_, documented, everyone):
     assume(request_.resource_name is not None)

@@ -136,10 +136,10 @@ class Cluster:
         """What `place` takes."""
         return None, *self.brokers
 
-    def active(self) -> Node:
-        """The controller that decides."""
-        leader = stated_now(self.place(None))["leaderId"]
-        return next(each for each in self.controllers if each.node_id == leader)
+    def term(self) -> tuple[int, Node]:
+        """The epoch of the controller that decides, and that controller."""
+        stated = stated_now(self.place(None))
+        return stated["leaderEpoch"], next(each for each in self.controllers if each.node_id == stated["leaderId"])
 
     def generations(self) -> dict[str, list[dict[str, object]]]:
         """What `aclog status --json` is to say of the nodes."""
@@ -286,13 +286,21 @@ def check_step(cluster: Cluster, places: Sequence[Node | None]) -> None:
         for kind in ("alive", "closed"):
             await_writes(broker, topic(kind, broker), written[broker.node_id, kind])
     statuses = {broker: settled_status(cluster, broker) for broker in places}
-    active = cluster.active()
-    for node in (active, *cluster.brokers):  # whichever node is asked, the active controller decides
-        assert creates_acls(cluster, node) is (active.generation == "4.4")
+    active = check_the_controller_decides(cluster)
     for broker, status in statuses.items():
         check_status(cluster, status)
         check_decisions(cluster, cluster.place(broker), written, active)
     check_doctor(cluster, places)
+
+
+def check_the_controller_decides(cluster: Cluster) -> Node:
+    """Whichever node is asked, the active controller decides; return it. Asked again if another one became active."""
+    while True:
+        term, active = cluster.term()
+        decided = [creates_acls(cluster, node) for node in (active, *cluster.brokers)]
+        if cluster.term()[0] == term:
+            assert decided == [active.generation == "4.4"] * len(decided)
+            return active
 
 
 def settled_status(cluster: Cluster, broker: Node | None) -> dict[str, object]:

@@ -38,7 +38,7 @@ LINES = st.one_of(
 READERS = (read_kafka_lines, read_json, read_audit_events, read_ocsf, read_cloudevents)
 
 
-@settings(max_examples=examples(600))
+@settings(max_examples=examples(200))
 @given(text=LINES)
 @example(text="is Allowed")
 @example(text='{"logger":"x","event":"Principal = User:a is Allowed"}')
@@ -53,7 +53,7 @@ def test_a_line_with_an_allowed_access_is_an_access_or_unread(text):
         assert batch.unread.total <= sum(batch.rejects.values()) <= 1
 
 
-@settings(max_examples=examples(600))
+@settings(max_examples=examples(200))
 @given(text=LINES)
 def test_both_readers_of_a_line_agree(text):
     line = text.encode(errors="surrogateescape")

@@ -18,8 +18,8 @@ from xdist.scheduler import LoadScopeScheduling
 from tests.support.runs.shared_servers import of_run
 from tests.support.runs.tiers import table
 
-FIXTURE_GROUPS = {"spark": "spark", "stopped_kafka": "fixture-port"}
-"""Users of these run one after the other, in one worker: one session of Spark, one port that a fixture's log names."""
+FIXTURE_GROUPS = {"spark": "spark", "stopped_kafka": "fixture-port", "wheel": "wheel"}
+"""Users of these run one after the other, in one worker: one Spark, one port that a log names, one wheel."""
 ALONE_SECONDS = 9
 """A test that takes at least so long is a unit of its own."""
 _UNITS = "units.json"

@@ -137,7 +137,7 @@ def layouts(draw):
     return f"{''.join(parts[0])}%m{''.join(parts[1])}%n", *texts
 
 
-@settings(max_examples=examples(400))
+@settings(max_examples=examples(150))
 @given(layout=layouts(), principal=NAMES, name=NAMES, body=st.sampled_from(sorted(BODIES)))
 def test_a_line_of_any_layout_is_its_own_access_or_none(layout, principal, name, body):
     pattern, before, after = layout

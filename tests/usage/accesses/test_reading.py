@@ -89,7 +89,7 @@ def told(batches) -> tuple[list, Counter]:
     return rows, rejects
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(100))
 @given(lines=LINES)
 def test_a_block_of_json_says_what_its_lines_say(lines):
     lines = b"\n".join(lines).split(b"\n")

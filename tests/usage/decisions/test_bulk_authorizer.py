@@ -118,7 +118,7 @@ def answer(authorizer: StandardAuthorizer, request) -> tuple[str, str]:
     return decided(authorizer, *asked)[:2]
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @given(
     intervals=histories(),
     estate=estates.estates(max_size=0),
@@ -148,7 +148,7 @@ def kafka_times(draw) -> KafkaTimes:
     return KafkaTimes.of([(begin, DecidingKafka(generations=draw(kinds))) for begin in begins])
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @given(
     intervals=histories(odd=False),
     estate=estates.estates(max_size=0),
