@@ -18,6 +18,7 @@ from aclog.analysis.regions import (
     EVERYONE,
     EVERYWHERE,
     EXCEPT,
+    LIST_LIMIT,
     REQUESTED,
     Hosts,
     JsonObject,
@@ -38,6 +39,7 @@ from aclog.analysis.regions import (
     less,
     only,
     operations_of,
+    operations_text,
     pattern_meets,
     region_object,
     witness,
@@ -68,7 +70,7 @@ from aclog.authorizer.codes import (
 from aclog.authorizer.explain import located_text
 from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
 from aclog.authorizer.index.queries import rules_of
-from aclog.authorizer.settings import Settings, is_set, pattern_text
+from aclog.authorizer.settings import Settings, is_set, name_text, pattern_text
 
 # The extent of a permission on the names of a question: all names with a prefix, or some.
 
@@ -628,26 +630,62 @@ def permission_object(permission: Permission, origins: Origins = NO_ORIGINS) -> 
     }
 
 
-def permission_lines(permission: Permission, origins: Origins = NO_ORIGINS) -> Iterator[str]:
-    """Yield the principals, operations, hosts and names of a permission; then the ACLs that grant and restrict it."""
-    yield f"{all_of(permission.region.principals)}: {access_text(permission)}"
+def permission_lines(
+    permission: Permission, origins: Origins = NO_ORIGINS, listed: Iterable[Region] = ()
+) -> Iterator[str]:
+    """Yield the principals, operations, hosts and names of a permission; then the ACLs that grant and restrict it.
+
+    `listed`: the regions of the permissions that are printed above it.
+    """
+    yield f"{all_of(permission.region.principals)}: {access_text(permission, listed)}"
     yield from (f"  {line}" for line in reason_lines(permission, origins))
 
 
-def access_text(permission: Permission) -> str:
-    """Return the operations, names and hosts of a permission."""
+def access_text(permission: Permission, listed: Iterable[Region] = ()) -> str:
+    """Return the operations, names and hosts of a permission; `listed` as in permission_lines."""
     region = permission.region
     clause = Clause(resource_type=region.resource_type, operations=region.operations, names=region.names)
+    what = what_text([clause])
+    if missing := _listed_operations(region, listed):
+        names = " and ".join(operation.name for operation in operations_of(missing))
+        rest = what.removeprefix(f"{operations_text(region.operations)} ")
+        what = f"all other operations (ALL without {names}, listed above) {rest}"
     legal = "" if has_legal_name(region) else " (not a legal topic name)"
     extent = "" if permission.extent is None else f" ({permission.extent.text})"
-    return f"{what_text([clause])}, from {hosts_text(region.hosts)}{extent}{legal}"
+    return f"{what}, from {hosts_text(region.hosts)}{extent}{legal}"
+
+
+def _listed_operations(region: Region, listed: Iterable[Region]) -> int:
+    """Return the few operations that a region lacks, if one of the listed regions has them; else 0."""
+    missing = REQUESTED & ~region.operations
+    if not 0 < missing.bit_count() <= LIST_LIMIT:
+        return 0
+    scope = (region.resource_type, region.principals, region.hosts)
+    return missing * any(
+        scope == (each.resource_type, each.principals, each.hosts)
+        and not missing & ~each.operations
+        and set(region.names) <= set(each.names)
+        for each in listed
+    )
 
 
 def reason_lines(permission: Permission, origins: Origins = NO_ORIGINS) -> Iterator[str]:
     """Yield the ACLs that grant a permission, and those that restrict it."""
     if permission.rules != (SUPER_USER,):
-        yield from _rules("granted by", permission.rules, origins)
+        yield from _rules("granted by", permission.rules, origins, within=permission.region.names)
     yield from _rules("except", permission.denies, origins)
+
+
+def _is_within(rule: StandardAcl, names: Names) -> bool:
+    """Return whether an ACL covers only a part of a prefix of some names, so that another ACL covers the prefix."""
+    if rule.pattern_type == PatternType.LITERAL and rule.resource_name == WILDCARD:
+        return False
+    return any(
+        isinstance(part, Subtree)
+        and rule.resource_name.startswith(part.prefix)
+        and (rule.pattern_type == PatternType.LITERAL or rule.resource_name != part.prefix)
+        for part in names
+    ) and not any(isinstance(part, Literal) and part.name == rule.resource_name for part in names)
 
 
 def all_of(principals: Principals) -> str:
@@ -658,8 +696,14 @@ def all_of(principals: Principals) -> str:
     return f"anyone{EXCEPT}{named}" if named else "anyone"
 
 
-def _rules(word: str, rules: Sequence[StandardAcl | str], origins: Origins) -> Iterator[str]:
+def _rules(word: str, rules: Sequence[StandardAcl | str], origins: Origins, *, within: Names = ()) -> Iterator[str]:
     for rule in rules[:_RULE_LIMIT]:
-        yield f"{word} {rule if isinstance(rule, str) else located_text(rule, origins)}"
+        if isinstance(rule, str):
+            yield f"{word} {rule}"
+        elif _is_within(rule, within):
+            name = name_text(rule.resource_name, rule.pattern_type)
+            yield f"also granted, for {name} only, by {located_text(rule, origins)}"
+        else:
+            yield f"{word} {located_text(rule, origins)}"
     if len(rules) > _RULE_LIMIT:
         yield f"{word} {len(rules) - _RULE_LIMIT:,} more"

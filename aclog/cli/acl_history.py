@@ -29,9 +29,9 @@ def _time(value: Any) -> str:
 
 
 _APPLY_COLUMNS = (
-    Column(key="apply", spare=True),
-    Column(key="who", cut=True, spare=True),
-    Column(key="git", spare=True),
+    Column(key="apply", title="APPLY ID", spare=True),
+    Column(key="who", title="CHANGED BY", cut=True, spare=True),
+    Column(key="git", title="COMMIT", spare=True),
 )
 
 COLUMNS = (

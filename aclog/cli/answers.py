@@ -5,7 +5,16 @@ from typing import Any
 
 from aclog.analysis.comparison import Compared
 from aclog.analysis.policy import Policy, generation_object, merged, only_on
-from aclog.analysis.regions import EXCEPT, JsonObject, Principals, Query, decided_by_object, principals_object, who_text
+from aclog.analysis.regions import (
+    EXCEPT,
+    JsonObject,
+    Principals,
+    Query,
+    Region,
+    decided_by_object,
+    principals_object,
+    who_text,
+)
 from aclog.analysis.timeline import Event, Interval
 from aclog.analysis.who_can import SUPER_USER, Permission, all_of, permission_key, permission_lines, permission_object
 from aclog.authorizer.acl import Origins, StandardAcl, acl_text
@@ -215,13 +224,15 @@ def print_permissions(
         print_rows(columns, rows, output.form, keys=output.columns)
         return False
     supers, count = "", 0
+    listed: list[Region] = []
     for permission, generation in permissions:
         if _is_super(permission):
             supers = all_of(permission.region.principals)
             continue
         count += 1
         for part, began in _dated(permission, since):
-            first, *rest = permission_lines(part, origins)
+            first, *rest = permission_lines(part, origins, listed if generation is None else ())
+            listed.append(part.region)
             for line in (first + only_on(generation), *rest, *([_since_line(began)] if since is not None else [])):
                 say(printable(line))
     if supers:

@@ -37,11 +37,12 @@ def apply(
 ) -> None:
     """Apply the changes of a plan, if the target still has the state that the plan is based on.
 
-    Writes only after confirmation. Nothing is changed if a rule that the
-    plan depends on has changed since, if the target returns no rules or far fewer
-    than before, or if the queried replica is behind. After a crash, a second run
-    completes the first. Flags give the address of the target if it differs from
-    the plan's. Exit code 0 if all is done, 2 if the plan was refused or stopped.
+    Writes only after confirmation. Nothing is changed if a rule that the plan
+    depends on was changed after the plan was made, if the target returns no rules
+    or far fewer than before, or if the queried replica is behind. After a crash,
+    a second run completes the first. The plan contains the address of the target;
+    the flags of the target replace this address. Exit code 0 if all changes are
+    made, 2 if the plan was refused or stopped.
 
     [bold]Examples[/]
 

@@ -42,7 +42,8 @@ class NamedSourceFlags:
         Option(
             "--zookeeper",
             metavar="HOST:PORT",
-            help="The ZooKeeper of a Kafka up to 3.9; several servers and a chroot as in zookeeper.connect.",
+            help="The ZooKeeper ensemble of a Kafka cluster up to version 3.9. Write several servers and a chroot as "
+            "in zookeeper.connect.",
             rich_help_panel=common.SOURCE_PANEL,
         ),
     ] = None

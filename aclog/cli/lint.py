@@ -326,8 +326,8 @@ def explain_lines(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _explained(lint: Lint) -> Iterator[str]:
-    kind = "a fact" if lint.exact else "a guess from names and habits"
-    yield f"{lint.id} {lint.name} ({lint.severity.value}; a finding is {kind})"
+    kind = "certain" if lint.exact else "likely, but not certain: they are inferred from names and conventions"
+    yield f"{lint.id} {lint.name} ({lint.severity.value}; findings are {kind})"
     yield from _paragraph("", lint.title)
     yield from _paragraph("", lint.rationale)
     yield from _paragraph("Fix: ", lint.fix)

@@ -46,9 +46,10 @@ def mirror(
 ) -> None:
     """Copy everything a quorum commits, byte for byte, into a directory of segments.
 
-    Every reading command accepts DIR as its --log, with the full history, even
-    after the quorum's retention has deleted it there. The command runs until
-    Ctrl-C or SIGTERM and resumes from the end of the mirror when restarted.
+    Every command that reads a log accepts the directory as --log DIR. The mirror
+    keeps the full history, even after the quorum has deleted old segments. The
+    command runs until Ctrl-C or SIGTERM. When it is started again, it resumes
+    from the end of the mirror.
 
     [bold]Examples[/]
 

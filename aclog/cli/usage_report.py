@@ -350,17 +350,19 @@ def suggestion_lines(suggestion: Suggestion, *, now: int, explain: bool) -> Iter
     rules, staying = suggestion.rules, len(suggestion.staying)
     allows = [rule for rule in rules if rule.evidence.accesses]
     prefixes = sum(rule.acl.pattern_type == PatternType.PREFIXED for rule in allows)
-    stays = f", {staying:,} of other principals unchanged" if staying else ""
-    yield f"{plural(now, 'rule')} now, {len(rules) + staying:,} after: {len(rules):,} suggested{stays}"
+    suggested = plural(len(rules), "suggested rule")
+    contents = f": {suggested}, and {plural(staying, 'unchanged rule')} of other principals" if staying else ""
+    after = f"{len(rules) + staying:,} with the suggestion"
+    yield f"{plural(now, 'rule')} now, {after}{contents}"
     unjudged = sum(rule.why.startswith(NOT_JUDGED) for rule in rules)
     retained = len(rules) - len(allows) - unjudged
     parts = (
-        (len(allows), f"{len(allows):,} allow logged accesses ({prefixes:,} PREFIXED)"),
-        (retained, f"{retained:,} kept because they deny, or as the last ACL of a resource"),
-        (unjudged, f"{unjudged:,} kept because they could not be judged"),
+        (len(allows), f"{len(allows):,} allow logged accesses ({prefixes:,} of these are PREFIXED)"),
+        (retained, f"{retained:,} are kept because they deny, or because each is the last ACL of a resource"),
+        (unjudged, f"{unjudged:,} are kept because they could not be judged"),
     )
     if rules:
-        yield f"suggested: {'; '.join(text for count, text in parts if count)}"
+        yield f"suggested rules: {'; '.join(text for count, text in parts if count)}"
     for principal, group in groupby(rules[:_MAX_SUGGESTIONS], key=lambda rule: rule.acl.principal):
         yield ""
         yield f"{principal}:"
@@ -462,10 +464,10 @@ def _summary(simulation: Simulation, ordered: Any, *, is_sure: bool) -> Iterator
         flips = ordered.filter(pc.equal(changes, pa.scalar(change.value)))
         if len(flips) or change in {Change.GAINED, Change.LOST}:
             rows.append((f"{pc.sum(flips.column('count')).as_py() or 0:,}", f"{len(flips):,}", change.value))
-    rows.append((f"{simulation.same if is_sure else 0:,}", "", "SAME"))
+    rows.append((f"{simulation.same if is_sure else 0:,}", "-", "SAME"))
     unjudged = simulation.unread.total + (0 if is_sure else simulation.same)
     if simulation.unread or not is_sure:
-        rows.append((f"{unjudged:,}", "", Answer.NOT_JUDGED.value))
+        rows.append((f"{unjudged:,}", "-", Answer.NOT_JUDGED.value))
     yield from aligned(("accesses", "distinct requests", "change"), rows)
     for change in Change:
         flips = ordered.filter(pc.equal(changes, pa.scalar(change.value)))

@@ -503,15 +503,17 @@ def _since_text(since: Since | str) -> str:
     if event.change is None:
         verdict = "ALLOWED" if since.allowed else "DENIED"
         older = " or before" if event.offset else ""
-        text = f"{time}offset {event.offset}{older}: {verdict} from the beginning of the log, not always by this rule"
-        return text if since.rule_added is None else f"{text}; {_added_text(since.rule_added)}"
+        text = f"{time}offset {event.offset}{older}: {verdict} since the beginning of the log"
+        if since.rule_added is None:
+            return f"{text}; the deciding rule may have changed"
+        return f"{text}, but not by this rule throughout: {_added_text(since.rule_added)}"
     return f"{time}offset {event.offset}: {change_text(event.change)}{made_by_text(since.made_by)}"
 
 
 def _added_text(event: Event) -> str:
     """Return when the rule that decides was added: another one may have decided since."""
     time = "" if event.timestamp < 0 else f", {time_text(event.timestamp)}"
-    return f"this rule was added at offset {event.offset}{time}"
+    return f"it was added at offset {event.offset}{time}"
 
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
@@ -560,6 +562,6 @@ COLUMNS = (
     Column(key="host", spare=True),
     Column(key="since.offset", title="SINCE OFFSET"),
     Column(key="since.timestamp", title="SINCE", text=optional_time_text),
-    Column(key="madeBy.who", title="WHO", spare=True, cut=True),
-    Column(key="madeBy.git", title="GIT", spare=True),
+    Column(key="madeBy.who", title="CHANGED BY", spare=True, cut=True),
+    Column(key="madeBy.git", title="COMMIT", spare=True),
 )

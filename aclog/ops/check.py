@@ -73,8 +73,9 @@ class Verdict:
         return not self.refuted and not self.premises
 
     def sentence(self, claim: Claim) -> str:
-        """Return the claim with its verdict: what is unknown holds `unless` something else is the case."""
-        return f"{self.name}: {claim.check}: {self.premises.decided(claim.text)}"
+        """Return the verdict and the claim, negated if refuted; `unless` introduces unknown premises."""
+        text = f"it is not true that {claim.text}{',' if self.premises else ''}" if self.refuted else claim.text
+        return f"{self.name}: {claim.check}: {self.premises.decided(text)}"
 
 
 def _head(claim: Claim, verdict: Verdict, regions: Sequence[Region], topics: ExistingNames | None) -> JsonObject:

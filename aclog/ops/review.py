@@ -38,7 +38,7 @@ from aclog.analysis.review.review import (
     replacements,
 )
 from aclog.analysis.rows.folding import rows
-from aclog.analysis.rows.report import ReportRow, decided_by_text, markdown_text, request_text, row_lines
+from aclog.analysis.rows.report import ReportRow, decided_by_text, example_text, markdown_text, row_lines
 from aclog.analysis.rows.report import sarif_log as difference_log
 from aclog.analysis.rule_tests.case import Failure, Outcome, parse_resource, resource_text, with_ids
 from aclog.analysis.rule_tests.results import EachRun, nearest_change
@@ -930,7 +930,7 @@ def _test_item(outcome: Outcome, policies: Mapping[Generation, Policy], origins:
 
 def _details(failure: Failure, origins: Origins) -> Iterator[str]:
     if failure.request is not None:
-        yield f"for example {request_text(failure.request)}: {decided_by_text(failure.decided_by, origins)}"
+        yield f"for example {example_text(failure.request)}: {decided_by_text(failure.decided_by, origins)}"
 
 
 def _change_text(change: RuleChange) -> str:

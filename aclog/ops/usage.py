@@ -700,14 +700,15 @@ class ProvedSuggestion:
         if self.unread:
             decided = self.replayed - self.needs.undecided.total
             warn(
-                f"{unread_text(self.unread)}: the rules that may apply to them stay, not judged; of the other "
-                f"{plural(decided, 'access')}, {decided - denied:,} stay allowed and {denied:,} stay denied; no denied "
-                "request becomes allowed"
+                f"{unread_text(self.unread)}: the rules that may apply to them were not judged, and stay unchanged; "
+                f"with the suggested rules, of the other {plural(decided, 'logged access')}, "
+                f"{decided - denied:,} stay allowed and {denied:,} stay denied, and no denied request becomes allowed"
             )
         else:
             note(
-                f"proved: of {plural(self.replayed, 'access')}, {self.replayed - denied:,} stay allowed and {denied:,} "
-                "stay denied; no denied request becomes allowed"
+                f"proved: with the suggested rules, of {plural(self.replayed, 'logged access')}, "
+                f"{self.replayed - denied:,} stay allowed and {denied:,} stay denied, and no denied request becomes "
+                "allowed"
             )
         if self.without_time:
             warn(f"{self.without_time:,} accesses have no timestamp: the suggestion does not count them")

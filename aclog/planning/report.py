@@ -284,7 +284,7 @@ class _Writer:
         else:
             at = "" if plan.base.end_offset is None else f" at offset {plan.base.end_offset}"
             journal = plan.journal
-            owned = "" if journal is None else f", {change.owned:,} of them managed by the journal {journal.path}"
+            owned = "" if journal is None else f", of which the journal {journal.path} manages {change.owned:,}"
             yield f"{report.name}: {plural(plan.base.rules, 'rule')}{at}{owned}"
         if not plan.settings_known:
             yield (
@@ -302,20 +302,26 @@ class _Writer:
         change, plan = self.report.change, self.report.plan
         shared = set(change.shared)
         yield self._effect()
-        yield self._rules("To adopt: existing rules, managed after the apply", change.adopted)
+        yield self._rules(change.adopted, "existing rule", "To adopt: the apply makes {} managed")
         yield self._rules(
-            "Unmanaged: these desired rules exist already; no plan deletes them unless --adopt makes them managed",
             [acl for acl in change.present if acl not in shared],
+            "unmanaged desired rule",
+            "Unmanaged: the target already contains {}; no plan deletes an unmanaged rule unless you make it managed "
+            "with --adopt",
         )
         yield self._rules(
-            "Shared: also managed by another journal, so they stay when this source drops them",
             change.shared,
+            "rule",
+            "Shared: another journal also manages {}; a shared rule stays when this source no longer contains it",
         )
         yield self._rules(
-            "Released: no longer managed, not deleted (already gone, or managed elsewhere)", change.released
+            change.released,
+            "rule",
+            "Released: this source stops managing {}; no released rule is deleted (it is already gone, another "
+            "journal manages it, or the apply that a rollback reverses had adopted it)",
         )
-        yield self._rules("Not managed, to be deleted as requested", change.unowned)
-        yield self._rules("Already absent, nothing to delete", change.absent)
+        yield self._rules(change.unowned, "unmanaged rule", "Not managed: the apply deletes {}, as requested")
+        yield self._rules(change.absent, "rule", "Already absent: {} to delete, not in the target")
         yield self._section(
             "Transiently denied (allowed before and after)",
             [Item(text=str(region["text"])) for region in plan.transient],
@@ -333,8 +339,9 @@ class _Writer:
         numbers = f"{counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
         return self._section(f"Effective change ({numbers})", map(_row_item, rows))
 
-    def _rules(self, title: str, acls: Sequence[StandardAcl]) -> Section:
-        return self._section(f"{title} ({len(acls):,})", [Item(text=acl_text(acl)) for acl in acls])
+    def _rules(self, acls: Sequence[StandardAcl], word: str, title: str) -> Section:
+        """Return the section of some rules; `{}` in its title is their number with a word for one rule."""
+        return self._section(title.format(plural(len(acls), word)), [Item(text=acl_text(acl)) for acl in acls])
 
     def _section(self, title: str, items: Iterable[Item]) -> Section:
         return Section(title=title, items=tuple(items), command=_ALL, limit=self.limit)

@@ -178,8 +178,12 @@ def _contexts(name: str | None) -> Finding:
     if context is not None:
         return ok("contexts", f"{context.context.name} of {path}, {context.by}: {context.context.address}")
     if path is None or not path.exists():
-        return ok("contexts", "none", "`aclog context add NAME` names a cluster or a log")
-    return ok("contexts", f"{path}: none is chosen", "`aclog context use NAME` chooses one")
+        return ok(
+            "contexts",
+            "no context is defined",
+            "`aclog context add NAME` saves the address of a cluster or a log under a name",
+        )
+    return ok("contexts", f"{path}: no context is chosen", "`aclog context use NAME` chooses one")
 
 
 # A log or a checkpoint on disk: whether it is readable, the state of its end, its writer, and the disk.
@@ -268,16 +272,20 @@ def _holder(directory: Path) -> Finding:
     locks = [directory / LOCK_FILE, *([] if kafka is None else [kafka / KAFKA_LOCK_FILE])]
     for path in locks:
         if (process := holder_of(path)) is not None:
-            return ok("writer", f"process {process} holds {path}", "it can be read meanwhile, not written")
+            return ok(
+                "writer",
+                f"process {process} holds {path}",
+                "while it does, other processes can only read the log",
+            )
     if not os.access(directory, os.W_OK):
-        return ok("writer", "unlocked, readable but not writable")
+        return ok("writer", "no process has locked this log; this user can read it, but not write it")
     if kafka is not None:
         return ok(
             "writer",
-            f"unlocked; owned by the Kafka node of {kafka}",
+            f"no process has locked this log; it belongs to the Kafka node of {kafka}",
             "do not write here: aclog refuses it without --force",
         )
-    return ok("writer", "unlocked, writable")
+    return ok("writer", "no process has locked this log; this user can write it")
 
 
 def _disk(directory: Path) -> Finding:

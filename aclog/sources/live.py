@@ -774,8 +774,8 @@ class ClusterKafka:
             versions = nodes.difference() or "".join(runs)
         text = "; ".join(filter(None, (versions, nodes.gap(), self.problem)))
         if self.decides_alike and nodes.only is None:
-            same = "all versions decide the same: no ACL that takes part has an address range as host"
-            return f"{text or 'no version is registered'}; {same}"
+            same = "no relevant ACL has a CIDR range as host, so all Kafka versions decide the same"
+            return f"{text or 'no Kafka version is registered'}; {same}"
         return text
 
     def warning(self) -> str | None:

@@ -27,7 +27,7 @@ def totals_text(report: UsageReport) -> str:
     removed = len(report.rules) - present
     if not removed:
         return ""
-    return f"{plural(len(report.rules), 'ACL')}: {present:,} in the state of the source, {removed:,} removed before it"
+    return f"{plural(len(report.rules), 'ACL')}: {present:,} present in the source, {removed:,} removed earlier"
 
 
 @frozen(eq=False, kw_only=True)
@@ -94,5 +94,7 @@ def unlogged_text(report: UsageReport) -> str:
     if not unlogged:
         return ""
     number, what = unlogged.total(), " or a ".join(sorted(unlogged))
-    of_them = f"{plural(number, 'removable ACL')} {('is', 'are')[number != 1]} on such a resource"
-    return f"the access log has no access to a {what}: were such requests logged? {of_them}"
+    acls = f"{plural(number, 'removable ACL')} on {('such a resource', 'such resources')[number != 1]}"
+    return (
+        f"the access log has no access to a {what}: before you remove the {acls}, check that such requests are logged"
+    )

@@ -60,7 +60,7 @@ def test_a_hole_under_a_prefix_is_found(write):  # noqa: F811
     )
     assert '"ALLOWED"' in allows(leaky, line["witness"]).out
     result = aclog("check", "not-granted", "--acls", leaky, *ask)
-    assert "for example User:eve READ TOPIC 'pii-x' from 127.0.0.1: ALLOW User:eve READ" in result.out
+    assert "for example User:eve READ on a topic named 'pii-x' from 127.0.0.1: ALLOW User:eve READ" in result.out
     assert verdict(aclog("check", "not-granted", "--acls", leaky, *ask, "--principal", "User:app")) == "PROVED"
     for named, said in (
         (("User:app",), "User:app may not do it"),
@@ -83,7 +83,7 @@ def test_no_public(write):  # noqa: F811
     acls = ("--acls", write("acls", PII, OPEN, NOT_BOB))
     refuted = aclog("check", "no-public", *acls)
     assert verdict(refuted) == "REFUTED"
-    assert refuted.lines[0] == "REFUTED: no-public: principals not named in any rule have no access"
+    assert refuted.lines[0] == "REFUTED: no-public: it is not true that principals not named in any rule have no access"
     narrowed = aclog("check", "no-public", *acls, "--group", "g").lines
     assert narrowed == ["PROVED: no-public: principals not named in any rule have none of the given permissions"]
     assert "principals not named in any rule: DESCRIBE on TOPIC" in refuted.out

@@ -333,7 +333,7 @@ def test_what_everyone_may_do_is_suppressed_like_all_else(write):
     assert (error["lint"], error["severity"]) == ("27", "error")
     assert error["fix"] == "# Grant access to the principals, on the names and for the operations that need it."
     assert [(line["lint"], line["rules"][0]["principal"]) for line in warnings] == [("08", "User:b")]
-    assert "suspect is ALLOW READ every topic to User:*" in warnings[0]["lost"]
+    assert "suspect is ALLOW User:* READ on every topic" in warnings[0]["lost"]
     assert warnings[0]["fix"].startswith("# Keep it")
     write(
         "aclog.toml",
@@ -459,8 +459,8 @@ def test_the_catalogue(write):
     listed = aclog("lint", "--list").ok().lines
     assert [line[:2] for line in listed] == [lint.id for lint in LINTS]
     explained = aclog("lint", "--explain", "8,grown-reach").ok().out
-    assert explained.startswith("08 shadowed (warning; a finding is a fact)\n")
-    assert "26 grown-reach (warning; a finding is a guess" in explained
+    assert explained.startswith("08 shadowed (warning; findings are certain)\n")
+    assert "26 grown-reach (warning; findings are likely, but not certain" in explained
     assert "Needs a source with a history." in explained
 
 

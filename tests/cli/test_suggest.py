@@ -64,7 +64,7 @@ def test_what_is_wanted_is_a_state(given, tmp_path):
     want = tmp_path / "want.jsonl"
     said = aclog("suggest", *given, "--out", want)
     assert said.code == 0
-    assert "proved: of 8 accesses, 7 stay allowed and 1 stay denied" in said.err
+    assert "proved: with the suggested rules, of 8 logged accesses, 7 stay allowed and 1 stay denied" in said.err
     assert "3 rules, all that are wanted" in said.err
     assert aclog("check", "no-new-access", *given[2:], "--to-acls", want).code == 0
     simulated = aclog("simulate", *given, "--to-acls", want, "--format", "jsonl")

@@ -135,7 +135,7 @@ def test_a_spelling_with_one_meaning_is_read(place, planted):
     assert usage(*LOG)["User:d"][0] == "NEVER_MATCHED"
     aclog("usage-index", *LOG, "--index", "index").ok()
     assert unused()["User:b"] == ("NEEDED", False, 0)
-    assert "proved: of 3 accesses, 3 stay allowed" in aclog("suggest", *LOG).ok().err
+    assert "proved: with the suggested rules, of 3 logged accesses, 3 stay allowed" in aclog("suggest", *LOG).ok().err
     written("fewer", [RULE, DENY])
     result = aclog("simulate", *LOG, "--to-acls", "fewer", "--format", "jsonl")
     assert [json.loads(each)["change"] for each in result.lines] == ["LOST"]

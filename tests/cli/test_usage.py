@@ -224,7 +224,7 @@ def test_acls_that_were_removed_are_marked_and_counted_apart(tmp_path):
     log = write_log(tmp_path / "metadata", [acl(1), acl(2)], [removal(2)])
     accesses = written(tmp_path / "log", [ACCESS | {"timestamp": 2500}])
     text = aclog("usage", "--accesses", accesses, "--log", log, "--days", 1).ok()
-    assert "2 ACLs: 1 in the state of the source, 1 removed before it" in text.lines
+    assert "2 ACLs: 1 present in the source, 1 removed earlier" in text.lines
     found = aclog("usage", "--accesses", accesses, "--log", log, "--days", 1, "--format", "jsonl").ok()
     rows = [json.loads(line) for line in found.lines]
     assert {row["resourceName"]: row["removedAt"] for row in rows} == {"1": None, "2": "1970-01-01T00:00:02Z"}
@@ -259,8 +259,8 @@ def test_if_all_acls_are_younger_than_the_window_a_shorter_one_is_named():
 def test_types_of_resources_that_the_log_has_no_access_to_are_named():
     week = ("--log", WEEK / "log", "--accesses", WEEK / "kafka-authorizer.log", "--days", 4)
     expected = (
-        "the access log has no access to a CLUSTER or a GROUP: were such requests logged? 6 removable ACLs are on "
-        "such a resource"
+        "the access log has no access to a CLUSTER or a GROUP: before you remove the 6 removable ACLs on "
+        "such resources, check that such requests are logged"
     )
     assert expected in aclog("usage", *week).ok().lines
     found = aclog("usage", *week, "--format", "jsonl").ok()

@@ -67,8 +67,10 @@ def test_a_verdict_older_than_its_rule_has_the_addition_of_the_rule(tmp_path):
         [acl(3, name="orders", permission=DENY, principal="User:eve")],
     )
     [since] = [line for line in aclog("why", "eve", "orders", "--log", log).lines if line.startswith("since")]
-    beginning = "offset 0: DENIED from the beginning of the log, not always by this rule"
-    assert since.endswith(f"{beginning}; this rule was added at offset 3, 1970-01-01T00:00:04.000Z")
+    beginning = "offset 0: DENIED since the beginning of the log"
+    assert since.endswith(
+        f"{beginning}, but not by this rule throughout: it was added at offset 3, 1970-01-01T00:00:04.000Z"
+    )
     row = answer(log, "eve", "orders")
     assert (row["since"]["change"], row["ruleAdded"]["offset"], row["ruleAdded"]["timestamp"]) == (None, 3, 4_000)
     assert row["ruleAdded"]["change"]["rule"]["permissionType"] == "DENY"
@@ -86,7 +88,7 @@ def test_a_log_that_begins_with_the_answer(log):
     row = answer(log, "User:dave", "orders")
     assert (row["since"]["offset"], row["since"]["change"], row["before"]) == (0, None, None)
     lines = aclog("why", "User:dave", "orders", "--log", log).lines
-    assert lines[2].endswith("offset 0: DENIED from the beginning of the log, not always by this rule")
+    assert lines[2].endswith("offset 0: DENIED since the beginning of the log; the deciding rule may have changed")
     checkpoint = write_checkpoint(recover(log).image, log.parent)
     result = aclog("why", "User:dave", "orders", "--snapshot", checkpoint)
     assert result.code == 1

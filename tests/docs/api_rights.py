@@ -55,18 +55,20 @@ def _cluster(operation: AclOperation, text: str = "") -> Need:
 
 _ALTER, _DESCRIBE = _cluster(AclOperation.ALTER), _cluster(AclOperation.DESCRIBE)
 _ACTION = _cluster(AclOperation.CLUSTER_ACTION)
-_OPEN = Need(text="none: it is answered before the login")
-_NEVER = Need(text="none: every client gets UNSUPPORTED_VERSION (35)")
-_HOLDERS = Need(text="to be the token's owner or one of its renewers; others, super users too, get 63", refused=63)
-_TOPIC = Right(operation=AclOperation.DESCRIBE, resource_type=ResourceType.TOPIC, on="each topic that it names")
+_OPEN = Need(text="none, because it is answered before the login")
+_NEVER = Need(text="none, because every client gets UNSUPPORTED_VERSION (35)")
+_HOLDERS = Need(
+    text="the client must be the owner or a renewer of the token; all others, including super users, get 63", refused=63
+)
+_TOPIC = Right(operation=AclOperation.DESCRIBE, resource_type=ResourceType.TOPIC, on="each topic in the request")
 _CREATE_TOKENS = Right(
-    operation=AclOperation.CREATE_TOKENS, resource_type=ResourceType.USER, on="the user who is to own it"
+    operation=AclOperation.CREATE_TOKENS, resource_type=ResourceType.USER, on="the future owner of the token"
 )
 _DESCRIBE_TOKENS = Right(
-    operation=AclOperation.DESCRIBE_TOKENS, resource_type=ResourceType.USER, on="the user who owns it"
+    operation=AclOperation.DESCRIBE_TOKENS, resource_type=ResourceType.USER, on="the owner of the token"
 )
 _DESCRIBE_TOKEN = Right(
-    operation=AclOperation.DESCRIBE, resource_type=ResourceType.DELEGATION_TOKEN, on="the token's id"
+    operation=AclOperation.DESCRIBE, resource_type=ResourceType.DELEGATION_TOKEN, on="the id of the token"
 )
 
 _ANYWHERE: dict[int, Need] = {
@@ -77,7 +79,7 @@ _ANYWHERE: dict[int, Need] = {
     api_keys.CREATE_ACLS: _ALTER,
     api_keys.DELETE_ACLS: _ALTER,
     api_keys.CREATE_DELEGATION_TOKEN: Need(
-        rights=(_CREATE_TOKENS,), text="(65 otherwise); none for a token of one's own", refused=65
+        rights=(_CREATE_TOKENS,), text="(without it: 65); none if the client is the future owner", refused=65
     ),
     api_keys.RENEW_DELEGATION_TOKEN: _HOLDERS,
     api_keys.EXPIRE_DELEGATION_TOKEN: _HOLDERS,
@@ -86,8 +88,8 @@ _ANYWHERE: dict[int, Need] = {
     api_keys.UNREGISTER_BROKER: _ALTER,
     api_keys.DESCRIBE_CONFIGS: _cluster(
         AclOperation.DESCRIBE_CONFIGS,
-        "for `super.users`, `allow.everyone.if.no.acl.found` and `authorizer.class.name` of the node itself, requested "
-        "by name; anything else gets UNSUPPORTED_VERSION (35)",
+        "for `super.users`, `allow.everyone.if.no.acl.found` and `authorizer.class.name` of the node itself, if the "
+        "request contains the name of the property; everything else gets UNSUPPORTED_VERSION (35)",
     ),
 }
 
@@ -96,14 +98,14 @@ NEEDS: dict[str, dict[int, Need]] = {
     | {
         api_keys.METADATA: Need(
             rights=(_TOPIC,),
-            text="(29 otherwise), and CREATE on it or on the cluster for one that the client would have created "
-            "(`allow_auto_topic_creation`, `auto.create.topics.enable`); none for the brokers",
+            text="(without it: 29). CREATE on the topic or on the cluster, if the request would create the topic "
+            "(`allow_auto_topic_creation`, `auto.create.topics.enable`). None for the list of brokers",
             refused=29,
         ),
         api_keys.DESCRIBE_CLUSTER: Need(text="none"),
         api_keys.DESCRIBE_DELEGATION_TOKEN: Need(
             rights=(_DESCRIBE_TOKEN, _DESCRIBE_TOKENS),
-            text="(others are left out); none for tokens that the user owns, requested or may renew",
+            text="(other tokens are not returned); none for tokens that the client owns, requested or may renew",
             refused=None,
         ),
         api_keys.DESCRIBE_CLIENT_QUOTAS: _cluster(AclOperation.DESCRIBE_CONFIGS),
@@ -117,7 +119,7 @@ NEEDS: dict[str, dict[int, Need]] = {
         api_keys.FETCH_SNAPSHOT: _ACTION,
         api_keys.ENVELOPE: _cluster(
             AclOperation.CLUSTER_ACTION,
-            "for its sender; for the principal that it names, what the request in it needs",
+            "for the sender; the principal in the Envelope needs the permission for the enclosed request",
         ),
         api_keys.BROKER_REGISTRATION: _ACTION,
         api_keys.BROKER_HEARTBEAT: _ACTION,
@@ -142,11 +144,11 @@ NOT_SERVED = (
     NotServed(names=("ListOffsets", "FindCoordinator"), kip="DESCRIBE on the topic"),
     NotServed(
         names=("CreateTopics", "DeleteTopics", "AlterConfigs"),
-        kip="CREATE on the cluster, DELETE on the topic, ALTER on the topic",
+        kip="CREATE on the cluster, DELETE on the topic, and ALTER on the topic, respectively",
     ),
     NotServed(
         names=("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown"),
-        kip="CLUSTER_ACTION on the cluster; Kafka 4 has none of them",
+        kip="CLUSTER_ACTION on the cluster; Kafka 4 does not have these requests",
     ),
 )
 """The rest of KIP-11's table, under today's names; its GetTopicMetaData is Metadata."""
@@ -154,7 +156,7 @@ NOT_SERVED = (
 
 def table() -> str:
     """The table: one row for each request and need, then what is not served."""
-    rows = ["| request | versions | listener | right needed |", "|---|---|---|---|"]
+    rows = ["| request | versions | listener | permission needed |", "|---|---|---|---|"]
     for api_key in sorted(NEEDS[BROKER].keys() | NEEDS[CONTROLLER].keys()):
         rows.extend(_rows(api_key))
     for each in NOT_SERVED:

@@ -582,18 +582,19 @@ def who(acl: StandardAcl) -> str:
 
 
 def what(acl: StandardAcl) -> str:
-    """Return the resources of a rule: `topic 'a'`, `topics 'a'*` for a prefix, `every topic` for LITERAL `*`."""
+    """Return the resources of a rule: `topic 'a'`, `every topic` for LITERAL `*`.
+
+    For a prefix, return `topics whose names start with 'a'`.
+    """
     kind = noun(acl.resource_type)
     if acl.pattern_type != PatternType.LITERAL:
-        return f"{kind}s {acl.resource_name!r}*"
+        return f"{kind}s whose names start with {acl.resource_name!r}"
     return f"every {kind}" if acl.resource_name == "*" else f"{kind} {acl.resource_name!r}"
 
 
 def brief(acl: StandardAcl) -> str:
-    """Return a rule in short: `ALLOW READ topics 'a'* to User:a`."""
-    if is_allow(acl):
-        return f"ALLOW {verb(acl)} {what(acl)} to {who(acl)}"
-    return f"DENY {verb(acl)} {what(acl)} to {who(acl)}"
+    """Return a rule in short: `ALLOW User:a READ on topic 'a'`."""
+    return f"{'ALLOW' if is_allow(acl) else 'DENY'} {who(acl)} {verb(acl)} on {what(acl)}"
 
 
 def verb(acl: StandardAcl) -> str:

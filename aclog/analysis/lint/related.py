@@ -175,7 +175,7 @@ class OverriddenAllow(_Ineffective):
             return f"{who(rule)} may not {verb(rule)} {what(rule)}: {brief(other)} takes precedence"
         if not rule_mask(rule.operation, rule.permission_type) & responsible.requestable:
             return f"no request has the operation {verb(rule)}: {useless(rule)}"
-        return f"no {noun(rule.resource_type)} is {what(rule)}: {useless(rule)}"
+        return f"the rule is on {what(rule)}, and no {noun(rule.resource_type)} can have such a name: {useless(rule)}"
 
 
 class DeadDeny(_Ineffective):
@@ -191,7 +191,7 @@ class DeadDeny(_Ineffective):
         "Without the DENY every request is decided the same. `--fix` removes a DENY only where another DENY covers it."
     )
     example = "`DENY WRITE topic a to User:a`, where no rule allows it."
-    fix = "Remove the rule, unless it guards against future ALLOW rules."
+    fix = "If the rule guards against future ALLOW rules, keep it. Otherwise remove it."
 
     def impact(self, rule: StandardAcl, table: RuleTable) -> str:
         """Return why a rule has no effect."""
@@ -400,7 +400,7 @@ class ConsumerWithoutGroup(Lint):
     rationale = "A consumer that subscribes needs READ on its group as well: it fails with GROUP_AUTHORIZATION_FAILED."
     details = "Super users are excluded."
     example = "`ALLOW READ topic a to User:a`, and no rule on groups."
-    fix = "Add READ on the group (not needed with manual assignment of partitions)."
+    fix = "Add READ on the group, unless the client assigns its partitions manually."
 
     def find(self, table: RuleTable, context: LintContext) -> Iterator[Finding]:
         """Yield for each such principal its rules to read topics."""
@@ -457,7 +457,7 @@ class IdempotentWrite(Lint):
     rationale = "Since Kafka 2.8, WRITE on any topic includes idempotent writes (KIP-679): the rule is a leftover."
     details = "With a `--broker-version` below 2.8 the rule is not a finding."
     example = "`ALLOW IDEMPOTENT_WRITE cluster` beside `ALLOW WRITE topic a`, both for User:a."
-    fix = "Remove the rule, once no broker is older than 2.8."
+    fix = "Once no broker is older than 2.8, remove the rule."
 
     def find(self, table: RuleTable, context: LintContext) -> Iterator[Finding]:
         """Yield these rules."""

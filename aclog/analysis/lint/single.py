@@ -80,7 +80,7 @@ class PrefixedStar(Lint):
 
         def consequence(rule: StandardAcl) -> Consequence:
             kind = noun(rule.resource_type)
-            lost = f"covers only {kind}s whose name starts with '*': {useless(rule)}"
+            lost = f"covers only {kind}s whose names start with '*': {useless(rule)}"
             return Consequence(lost, replaced(rule, evolve(rule, pattern_type=PatternType.LITERAL)))
 
         return self.findings(table, star[table.resource_of], consequence)
@@ -113,7 +113,7 @@ class GlobInName(Lint):
                 grant = f"{effect_verb(rule)} {who(rule)} {verb(rule)}"
                 lost = f"covers only the {kind} literally named {name!r}: it {grant} on that {kind} alone"
             else:
-                lost = f"covers only {kind}s whose name literally starts with {name!r}: {useless(rule)}"
+                lost = f"covers only {kind}s whose names literally start with {name!r}: {useless(rule)}"
             if not _TRAILING_STAR.fullmatch(name):
                 return Consequence(lost)
             replacement = evolve(rule, resource_name=name[:-1], pattern_type=PatternType.PREFIXED)
@@ -334,14 +334,15 @@ class NearMissPrincipal(Lint):
     id = "06"
     judges = "principal"
     name = "near-miss-principal"
-    title = "the principal is unknown, and another one differs only in case, blanks or a part of its name"
+    title = "the principal makes no requests; an active one differs only in case, blanks or a part of its name"
     severity = Severity.ERROR
     exact = False
-    rationale = "Kafka compares principals exactly: the rule matches no client, and the intended principal lacks it."
+    rationale = (
+        "Kafka compares principals exactly: the rule matches no client, and does not apply to the intended client."
+    )
     details = (
-        'A principal is unknown if `--accesses` has no request by that principal. "A part of its name" is the end of '
-        "a distinguished name. An unknown principal whose name begins or ends with a blank is also a finding without "
-        "`--accesses`."
+        'A principal is active if `--accesses` has a request by that principal. "A part of its name" is the end of '
+        "a distinguished name. Without `--accesses`, a principal whose name begins or ends with a blank is a finding."
     )
     example = "A rule for `User:Alice`, where `User:alice` makes the requests."
     fix = "Use the name exactly as the broker logs it."
@@ -372,8 +373,13 @@ class NearMissPrincipal(Lint):
         def consequence(rule: StandardAcl) -> Consequence:
             neighbour = neighbours[rule.principal]
             if neighbour is None:
-                return Consequence(f"no client is {rule.principal!r}, with a blank at an edge: {useless(rule)}")
-            lost = f"no client is {rule.principal!r}, and the rule does not match {neighbour!r}: {useless(rule)}"
+                return Consequence(
+                    f"no client authenticates as {rule.principal!r}, which begins or ends with a blank: {useless(rule)}"
+                )
+            lost = (
+                f"no client authenticates as {rule.principal!r}, and the rule does not match {neighbour!r}: "
+                f"{useless(rule)}"
+            )
             return Consequence(lost, replaced(rule, evolve(rule, principal=neighbour)))
 
         return self.findings(table, suspects[table.principal_of], consequence)
@@ -524,10 +530,10 @@ class ClusterRights(Lint):
     )
     example = "`ALLOW ALTER cluster to User:ci`."
     fix = (
-        "Remove the rule. If its principal is a broker or a super user, name it with `--broker-principals` or "
-        "`--super-users`."
+        "If the principal is a broker, list it in `--broker-principals`; if it is a super user, list it in "
+        "`--super-users`. Otherwise remove the rule."
     )
-    fix_details = "Where the right is intended, suppress the finding with a reason."
+    fix_details = "If the principal is intended to have the right, suppress the finding with a reason."
 
     def find(self, table: RuleTable, context: LintContext) -> Iterator[Finding]:
         """Yield these rules."""

@@ -39,15 +39,19 @@ class AlikePrincipals(Lint):
     title = "principals differ only in `-`, `_`, `.`, spaces or case"
     severity = Severity.WARNING
     exact = False
-    rationale = "Kafka compares principals exactly: if they are one client, each name has only a part of its rules."
-    details = "A finding has the rules of the principal with fewer rules, ten at most. For distinguished names see 29."
+    rationale = (
+        "Kafka compares principals exactly: if the principals are the same client, its rules are split between them."
+    )
+    details = (
+        "A finding lists at most ten rules, of the principal with fewer rules. For distinguished names see lint 29."
+    )
     example = "Rules for `User:team-a` and for `User:team_a`."
     fix = "Use the principal as it appears in kafka-authorizer.log."
 
     def find(self, table: RuleTable, _context: LintContext) -> Iterator[Finding]:
         """Yield the rules of all principals of a group, except of the one with the most rules."""
         principals = ((number, text) for number, text in enumerate(table.principals) if spelling_key(text) is not None)
-        yield from _of_groups(self, table, _grouped(principals, spelling_key), "differs only in its spelling")
+        yield from _of_groups(self, table, _grouped(principals, spelling_key), "differ only in spelling")
 
 
 class AlikeDistinguishedNames(Lint):
@@ -74,7 +78,7 @@ class AlikeDistinguishedNames(Lint):
         names = [(number, text) for number, text in enumerate(table.principals) if "=" in text]
         groups = _grouped(names, name_key)
         grouped = {number for group in groups for number in group}
-        yield from _of_groups(self, table, groups, "is the same distinguished name")
+        yield from _of_groups(self, table, groups, "are the same distinguished name")
         odd = [each for each in names if each[0] not in grouped and canonical_name(each[1]) not in (None, each[1])]
         for number, text in odd:
             canonical = str(canonical_name(text))
@@ -100,10 +104,10 @@ def _of_groups(lint: Lint, table: RuleTable, groups: Sequence[Sequence[int]], wh
         most, *others = sorted(group, key=lambda number: (-int(counts[number]), table.principals[number]))
         of_most = table.principals[most]
         for number in others:
-            rules = plural(int(counts[most]), "rule")
+            most_rules, rules = (plural(int(counts[each]), "rule") for each in (most, number))
             lost = (
-                f"{of_most!r} {why} and has {rules}; "
-                f"{table.principals[number]!r} has {int(counts[number]):,}: if they are one client, its rules are split"
+                f"{of_most!r} ({most_rules}) and {table.principals[number]!r} ({rules}) {why}: if they are the same "
+                "client, its rules are split between two principals"
             )
             yield lint.finding(_rules_of(table, number), Consequence(lost))
 
@@ -196,7 +200,7 @@ class HostAsksResolver(Lint):
     )
     details = "A host that begins with a hexadecimal digit and has a colon before the `/` is refused without a query."
     example = "`ALLOW READ topic a to User:a from host:80/24`."
-    fix = "Remove the rule, or use an address or a range."
+    fix = "Use an address or a CIDR range as the host, or remove the rule."
 
     def find(self, table: RuleTable, _context: LintContext) -> Iterator[Finding]:
         """Yield the rules with such a host."""

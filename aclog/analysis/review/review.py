@@ -815,7 +815,7 @@ class _Writer:
 
 
 def _refuted(proof: Proof) -> Item:
-    return Item(text=f"REFUTED: {proof.text}{only_on(proof.only)}", details=proof.details)
+    return Item(text=f"REFUTED: it is not true that {proof.text}{only_on(proof.only)}", details=proof.details)
 
 
 def _one_of_each_lint(what: str, items: Sequence[Item]) -> Points:

@@ -362,9 +362,19 @@ def request_text(request: regions.Request) -> str:
     return f"{request.principal} {operation} {kind} {request.resource_name!r} from {request.host}"
 
 
-def example_text(request: regions.Request, principals: regions.Principals) -> str:
-    """Return a request as an example of a set of principals, which explains a principal that no rule names."""
-    text = request_text(request)
+def example_text(request: regions.Request, principals: regions.Principals | None = None) -> str:
+    """Return such as `User:a READ on a topic named 'orders.' from 10.0.0.1`: the name is not read as a prefix.
+
+    `principals`: the set that the request is an example of; a principal that no rule names is explained.
+    """
+    kind = code_name(ResourceType, request.resource_type).lower().replace("_", " ")
+    is_cluster = request.resource_type == ResourceType.CLUSTER
+    what = "the cluster" if is_cluster else f"a {kind} named {request.resource_name!r}"
+    text = f"{request.principal} {code_name(AclOperation, request.operation)} on {what} from {request.host}"
+    return text if principals is None else _explained(text, request, principals)
+
+
+def _explained(text: str, request: regions.Request, principals: regions.Principals) -> str:
     if not (principals.complement and regions.is_placeholder(request.principal)):
         return text
     return text.replace(request.principal, f"{request.principal} (placeholder for a principal without ACLs)", 1)
@@ -392,7 +402,7 @@ def row_lines(report: ReportRow) -> Iterator[str]:
     if row.summary is not None:
         yield f"  {summary_text(row, row.summary)}"
     before, after = _decided_by(report)
-    yield f"  for example {_example(row)} (before: {before}; after: {after})"
+    yield f"  for example {example_text(row.witness, row.principals)}{_legal(row)} (before: {before}; after: {after})"
     if report.counts():
         yield f"  {report.counts()}"
 
@@ -461,8 +471,12 @@ def rows_of_clusters(rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterato
         yield from ({"cluster": name, **row} if name else row for row in of_cluster)
 
 
+def _legal(row: Row) -> str:
+    return "" if row.legal else " (not a legal topic name)"
+
+
 def _example(row: Row) -> str:
-    return example_text(row.witness, row.principals) + ("" if row.legal else " (not a legal topic name)")
+    return _explained(request_text(row.witness), row.witness, row.principals) + _legal(row)
 
 
 # The report of a change as SARIF 2.1.0, for code scanning: a result for each row, at the lines of its ACLs.

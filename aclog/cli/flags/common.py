@@ -1164,7 +1164,7 @@ class FollowerFlags:
         Option(
             "--give-up-after",
             metavar="SECONDS",
-            help="End with exit code 2 after this long without success.",
+            help="End with exit code 2 if no attempt has succeeded for this many seconds.",
             show_default="never",
         ),
     ] = None

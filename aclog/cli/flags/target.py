@@ -216,8 +216,8 @@ class ApplyFlags:
         Option(
             "--accept-transient-denials",
             metavar="",
-            help="Accept requests that are denied for a moment during the apply, although they are allowed before and "
-            "after; the plan lists them.",
+            help="Apply the plan although some requests are denied temporarily during the apply: they are allowed "
+            "before and after it. The plan lists these requests.",
         ),
     ] = False
     resume: Annotated[
@@ -231,14 +231,20 @@ class ApplyFlags:
     ] = False
     journal: Annotated[
         Path | None,
-        Option("--journal", metavar="FILE", help="The journal. [dim]Default: the plan's[/]", show_default=False),
+        Option(
+            "--journal",
+            metavar="FILE",
+            help="The journal file. [dim]Default: the journal that the plan names[/]",
+            show_default=False,
+        ),
     ] = None
     other_journals: Annotated[
         list[Path],
         Option(
             "--other-journal",
             metavar="FILE",
-            help="The journal of another source that the plan used, if it has moved since; can be repeated.",
+            help="The new path of another source's journal, if that journal was moved after the plan was made. Can be "
+            "repeated.",
             show_default=False,
         ),
     ] = field(factory=list)
@@ -277,8 +283,8 @@ class DoFlags:
         Option(
             "--accept-transient-denials",
             metavar="",
-            help="Accept requests that are denied for a moment during the apply, although they are allowed before and "
-            "after; the plan lists them.",
+            help="Apply the plan although some requests are denied temporarily during the apply: they are allowed "
+            "before and after it. The plan lists these requests.",
         ),
     ] = False
     force: Annotated[bool, Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")] = False
@@ -365,8 +371,8 @@ class ClusterFlags:
 
 
 ZOOKEEPER_HELP = (
-    "The ZooKeeper of a Kafka up to 3.9: [cyan]zookeeper.connect=HOST:PORT[/], and other properties of its authorizer; "
-    "repeat the flag for each."
+    "The ZooKeeper ensemble of a Kafka cluster up to version 3.9: [cyan]zookeeper.connect=HOST:PORT[/], and other "
+    "properties of the authorizer. Repeat the flag for each property."
 )
 
 
@@ -377,7 +383,10 @@ class TargetFlags:
     log: Annotated[
         Path | None,
         Option(
-            "--log", metavar="DIR", help="A log directory that no process writes to.", rich_help_panel=CLUSTER_PANEL
+            "--log",
+            metavar="DIR",
+            help="The log directory that is the target; no other process may write to it.",
+            rich_help_panel=CLUSTER_PANEL,
         ),
     ] = None
     bootstrap_server: TargetServer = None

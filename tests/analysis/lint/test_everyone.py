@@ -38,15 +38,23 @@ def told(*rules, context=None, select=("27",), **settings):
         (
             rule("__c", "WRITE", prefixed=True),
             "error",
-            "WRITE topics '__c'*, including __cluster_metadata, __consumer_offsets",
+            "WRITE topics whose names start with '__c', including __cluster_metadata, __consumer_offsets",
         ),
-        (rule("__share_group_state", "DESCRIBE", prefixed=True), "warning", "DESCRIBE topics '__share_group_state'*"),
+        (
+            rule("__share_group_state", "DESCRIBE", prefixed=True),
+            "warning",
+            "DESCRIBE topics whose names start with '__share_group_state'",
+        ),
         (rule("kafka-cluster", "CREATE", kind="CLUSTER"), "error", "CREATE the cluster"),
         (rule("*", "ALTER_CONFIGS", kind="CLUSTER"), "error", "ALTER_CONFIGS the cluster"),
         (rule("kafka", "DESCRIBE", kind="CLUSTER", prefixed=True), "warning", "DESCRIBE the cluster"),
         (rule("kafka-cluster", "IDEMPOTENT_WRITE", kind="CLUSTER"), "warning", "IDEMPOTENT_WRITE the cluster"),
         (rule("orders", "ALL"), "error", "do everything on topic 'orders'"),
-        (rule("g-", "ALL", kind="GROUP", prefixed=True), "error", "do everything on groups 'g-'*"),
+        (
+            rule("g-", "ALL", kind="GROUP", prefixed=True),
+            "error",
+            "do everything on groups whose names start with 'g-'",
+        ),
     ],
 )
 def test_what_everyone_may_do_is_a_finding_by_its_reach(who, one, severity, reach):
@@ -141,7 +149,7 @@ def test_below_a_wide_rule_for_everyone_that_one_is_the_suspect(allow_everyone):
     for each in found:
         assert (
             each.lost
-            == "nothing today; the suspect is ALLOW READ every topic to User:*: without it this rule is needed"
+            == "nothing today; the suspect is ALLOW User:* READ on every topic: without it this rule is needed"
         )
         assert (each.fix, each.neutral) == ((), False)
         assert each.advice.startswith("Keep it")
@@ -151,7 +159,7 @@ def test_below_a_wide_rule_for_everyone_that_one_is_the_suspect(allow_everyone):
 def test_several_wide_rules_are_named_together():
     one, read, write = rule("t", "ALL"), rule("*", who=EVERYONE), rule("", "ALL", prefixed=True, who=EVERYONE)
     (found,) = (each for each in lint(Policy(image_of([one, read, write])), select={"08"}) if each.rules == (one,))
-    assert "ALLOW ALL topics ''* to User:* and ALLOW READ every topic to User:*" in found.lost
+    assert "ALLOW User:* ALL on topics whose names start with '' and ALLOW User:* READ on every topic" in found.lost
 
 
 def test_what_a_narrow_rule_covers_as_well_can_go():

@@ -107,6 +107,7 @@ def test_the_impact_names_the_rule_that_makes_another_redundant():
     assert told == {
         one: "redundant: User:a already has DESCRIBE on topic 'a.b', by ALLOW User:a READ on TOPIC PREFIXED 'a.' from "
         "*",
-        overridden: "User:a may not READ topic 'p.x': DENY ALL topics 'p.'* to User:* takes precedence",
-        dead: "nothing more is denied: DENY ALL topics 'p.'* to User:* denies it as well",
+        overridden: "User:a may not READ topic 'p.x': DENY User:* ALL on topics whose names start with 'p.' takes "
+        "precedence",
+        dead: "nothing more is denied: DENY User:* ALL on topics whose names start with 'p.' denies it as well",
     }

@@ -41,7 +41,7 @@ ALIKE = [
 def test_principals_that_differ_in_signs_or_case_are_alike(one: str, other: str) -> None:
     (finding,) = _found("28", *_of(one, 3), *_of(other, 1))
     assert {each.principal for each in finding.rules} == {other}
-    assert finding.lost.startswith(f"{one!r} differs only in its spelling and has 3 rules")
+    assert finding.lost.startswith(f"{one!r} (3 rules) and {other!r} (1 rule) differ only in spelling: ")
     assert not finding.fix
 
 
@@ -79,7 +79,7 @@ NAMES = [
 def test_spellings_of_one_distinguished_name(one: str, other: str) -> None:
     (finding,) = _found("29", *_of(one, 2), *_of(other, 1))
     assert {each.principal for each in finding.rules} == {other}
-    assert finding.lost.startswith(f"{one!r} is the same distinguished name and has 2 rules")
+    assert finding.lost.startswith(f"{one!r} (2 rules) and {other!r} (1 rule) are the same distinguished name: ")
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def test_what_fails_is_visible_and_what_holds_is_folded() -> None:
     review.lint = LintOutcome(new_errors=(Item(text="02 glob-in-name: a"),), new_warnings=(Item(text="13 x: b"),))
     visible, folded = "\n".join(comment_of_clusters({"": review})).partition("<details>")[::2]
     for text in (
-        "- REFUTED: `topic:pii is decided as before`",
+        "- REFUTED: it is not true that `topic:pii is decided as before`",
         "- test fails: `billing` (`t.yaml:3`)",
         "- changed, but not read: kafka/x.tf",
         "- the change modifies the checks themselves: `aclog.toml`",

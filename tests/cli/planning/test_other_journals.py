@@ -1,6 +1,7 @@
 """What other sources own for the same place stays, if their journals are given."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -48,13 +49,13 @@ def test_a_rule_wanted_by_two_is_shown(source, tmp_path):
     other.make(A, flags=("--adopt",))
     source.want(A)
     text = source.plan("--other-journal", other.journal).out
-    assert "Shared: also managed by another journal" in text
-    assert f"(1):\n  {acl_text(A)}\n" in text
+    assert "Shared: another journal also manages 1 rule" in text
+    assert f"no longer contains it:\n  {acl_text(A)}\n" in text
     late = Source(tmp_path, "late")
     late.want(A, B)
     text = late.plan("--other-journal", other.journal).out
-    _, present, two, *_ = text.split(" (1):\n  ")
-    assert (present.splitlines()[0], two.splitlines()[0]) == (acl_text(B), acl_text(A))
+    sections = {title.split(":")[0]: acls for title, acls in re.findall(r"^(\w+: .*):\n  (.*)$", text, re.MULTILINE)}
+    assert (sections["Unmanaged"], sections["Shared"]) == (acl_text(B), acl_text(A))
     assert "Shared: " not in source.plan().out
 
 

@@ -28,15 +28,15 @@ ACCESSES = (
 WRITTEN = "2026-11-21T10:00:00.000Z by User:shop from 10.0.0.2"
 TEXT = """\
 Plan: 1 rule to add, 3 to delete, 1 to adopt
-- {log}: 6 rules at offset {offset}, 4 of them managed by the journal {journal}
+- {log}: 6 rules at offset {offset}, of which the journal {journal} manages 4
 
 Effective change (1 gained, 1 lost):
   GAINED  User:new: READ, DESCRIBE on TOPIC new, from any host
-    for example User:new READ TOPIC 'new' from 127.0.0.1 (before: DefaultDeny; after: {new})
+    for example User:new READ on a topic named 'new' from 127.0.0.1 (before: DefaultDeny; after: {new})
   LOST  User:shop: WRITE, DESCRIBE on TOPIC pay, from any host
-    for example User:shop WRITE TOPIC 'pay' from 127.0.0.1 (before: {rule}; after: DefaultDeny)
+    for example User:shop WRITE on a topic named 'pay' from 127.0.0.1 (before: {rule}; after: DefaultDeny)
 
-To adopt: existing rules, managed after the apply (1):
+To adopt: the apply makes 1 existing rule managed:
   ALLOW User:* READ on TOPIC LITERAL 'others' from *
 
 Steps (in this order, applied atomically):
@@ -98,8 +98,8 @@ def test_what_is_present_stays_and_nobody_knows_whether_names_are_open(estate):
     place = ("plan", *estate.place, "--want", estate.want, "--journal", estate.journal)
     text = aclog(*place).out
     assert (
-        "Unmanaged: these desired rules exist already; no plan deletes them unless --adopt makes them managed (1):"
-        in text
+        "Unmanaged: the target already contains 1 unmanaged desired rule; no plan deletes an unmanaged rule unless you "
+        "make it managed with --adopt:" in text
     )
     assert "- allow.everyone.if.no.acl.found is unknown" in text
     assert deletes(text)[acl_text(PAY)][0].startswith("GAINED  everyone")
