@@ -377,7 +377,7 @@ def example_text(request: regions.Request, principals: regions.Principals | None
 def _explained(text: str, request: regions.Request, principals: regions.Principals) -> str:
     if not (principals.complement and regions.is_placeholder(request.principal)):
         return text
-    return text.replace(request.principal, f"{request.principal} (placeholder for a principal without ACLs)", 1)
+    return text.replace(request.principal, f"{request.principal} (placeholder for any such principal)", 1)
 
 
 def decided_by_text(rule: StandardAcl | str | None, origins: Origins = NO_ORIGINS) -> str:
