@@ -149,6 +149,7 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
             is_timed=True,
             refusals=measures.refusals,
             health=health_of(flags.health_listen, deciders.why_not_ready),
+            answering=point,
         )
 
 

@@ -29,6 +29,7 @@ from aclog.console.connections import (
     well_framed,
 )
 from aclog.console.live import LivePremises, LiveState
+from aclog.console.pdp.direct import Answering, DirectConnection
 from aclog.metalog.errors import ConfigError
 from aclog.server.connection_budget import ConnectionBudget
 from aclog.server.http_endpoint import Check, HttpEndpoint
@@ -146,19 +147,20 @@ def serve(
     is_timed: bool = False,
     refusals: Refusals | None = None,
     health: Health | None = None,
+    answering: Answering | None = None,
 ) -> None:
     """Serve an ASGI application until SIGINT or SIGTERM; print `message` once it listens, and call `begun`.
 
     `bound` is a socket of `bound_to`; without one, the address of the endpoint is bound.
     `hangup` is called at each SIGHUP, between requests. Requests have to come soon (PatientConnection); with
     `is_timed`, answers also have a time limit (TimedConnection). `refusals` counts what is refused, and has the
-    metrics that `health` shows.
+    metrics that `health` shows. `answering` answers some requests without the application.
 
     Raises:
         ConfigError: an address cannot be listened on, or a certificate cannot be used.
 
     """
-    config = server_config(app, endpoint, is_timed=is_timed)
+    config = server_config(app, endpoint, is_timed=is_timed, answering=answering)
     gc.collect()
     gc.freeze()  # imported modules stay for good: the collector need not scan them
     gc.set_threshold(5_000, 2, 10_000)  # short pauses
@@ -167,7 +169,15 @@ def serve(
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is a loop
     try:
         with bound or bound_to(endpoint.address) as listening:
-            server = Server(config, message, hangup, proxy=endpoint.trusted_proxy, refusals=refusals, health=health)
+            server = Server(
+                config,
+                message,
+                hangup,
+                proxy=endpoint.trusted_proxy,
+                refusals=refusals,
+                health=health,
+                answering=answering,
+            )
             server.begun = begun
             server.run(sockets=[listening])
         if server.failure is not None:
@@ -176,12 +186,15 @@ def serve(
         signal.signal(signal.SIGHUP, before)
 
 
-def server_config(app: Any, endpoint: Endpoint, *, is_timed: bool) -> uvicorn.Config:
+def server_config(
+    app: Any, endpoint: Endpoint, *, is_timed: bool, answering: Answering | None = None
+) -> uvicorn.Config:
     """Return how an application is served. Raises ConfigError: a certificate cannot be used."""
+    timed = TimedConnection if answering is None else DirectConnection
     ca = endpoint.tls_client_ca
     config = uvicorn.Config(
         well_framed(app),
-        http=TimedConnection if is_timed else PatientConnection,
+        http=timed if is_timed else PatientConnection,
         h11_max_incomplete_event_size=None if is_timed else _MOST_HEADERS,
         ws="none",
         log_level="error",
@@ -262,6 +275,7 @@ class Server(uvicorn.Server):
         proxy: str | None = None,
         refusals: Refusals | None = None,
         health: Health | None = None,
+        answering: Answering | None = None,
     ) -> None:
         super().__init__(config)
         self.failure: ConfigError | None = None
@@ -271,6 +285,7 @@ class Server(uvicorn.Server):
         self.budget = ConnectionBudget(shares=shares_of(connections_within_files(CONNECTIONS)))
         self._message, self._hangup, self._proxy, self._health = message, hangup, proxy, health
         self._refusals = Refusals() if refusals is None else refusals
+        self._answering = answering
         self._gate: Gate | None = None
         self._endpoint: HttpEndpoint | None = None
 
@@ -347,6 +362,8 @@ class Server(uvicorn.Server):
             _loop=asyncio.get_running_loop(),
         )
         protocol.arrival = arrival
+        if isinstance(protocol, DirectConnection) and self._answering is not None:
+            protocol.answering = self._answering
         return protocol
 
 

@@ -153,11 +153,15 @@ class Arrival:
         if self._is_ended:
             transport.abort()
 
-    def authenticate(self, identity: Hashable) -> bool:
-        """Count it as one of an identity; False: that one has too many connections with requests in progress."""
+    def authenticate(self, identity: Hashable, *, is_counted: bool = True) -> bool:
+        """Count it as one of an identity; False: that one has too many connections with requests in progress.
+
+        `is_counted`: whether False counts as a refused request.
+        """
         if self.is_of_proxy or self.budget.authenticate(self.slot, identity):
             return True
-        self.refusals.request("identity")
+        if is_counted:
+            self.refusals.request("identity")
         return False
 
     def answered(self) -> bool:
@@ -217,15 +221,17 @@ def keep_arrival(state: MutableMapping[str, Any], arrival: Arrival) -> None:
     state[_KEY] = arrival
 
 
-def authenticate(scope: Mapping[str, Any], identity: Hashable | None) -> bool:
+def authenticate(scope: Mapping[str, Any], identity: Hashable | None, *, is_counted: bool = True) -> bool:
     """Count the connection of a request as one of its client; None: of its network, where no client authenticates.
 
-    Return False if the client has too many connections with requests in progress: refuse this one.
+    Return False if the client has too many connections with requests in progress: refuse this one, and count that
+    unless another will.
     """
     arrival: Arrival | None = scope.get("state", {}).get(_KEY)
     if arrival is None or (identity is None and not arrival.is_stranger):  # no gate, or the client has a certificate
         return True
-    return arrival.authenticate(("network", arrival.network) if identity is None else identity)
+    own = ("network", arrival.network) if identity is None else identity
+    return arrival.authenticate(own, is_counted=is_counted)
 
 
 def identity_of(scope: Mapping[str, Any]) -> Hashable:
@@ -447,6 +453,12 @@ class TimedConnection(H11Protocol):
         return cycle is not None and not cycle.response_complete
 
     @property
+    def _is_first(self) -> bool:
+        """Whether no header was received yet."""
+        earlier: object = self.cycle
+        return earlier is None
+
+    @property
     def _is_of_stranger(self) -> bool:
         return self.arrival is not None and self.arrival.is_stranger
 
@@ -467,16 +479,14 @@ class TimedConnection(H11Protocol):
 
     def _is_half_sent(self) -> bool:
         if self.conn.their_state is h11.IDLE:
-            earlier: object = self.cycle  # None before the first request
-            return earlier is None or bool(self.conn.trailing_data[0])
+            return self._is_first or bool(self.conn.trailing_data[0])
         return self.conn.their_state is h11.SEND_BODY
 
     def _wait(self) -> None:
         self._acknowledged, self._since = self._taken_bytes(), self.loop.time()
         end = self._since + self.seconds
         # Between two requests uvicorn applies a shorter timeout to an idle client.
-        cycle: RequestResponseCycle | None = self.cycle
-        self._is_short = cycle is None and self._is_of_stranger
+        self._is_short = self._is_first and self._is_of_stranger
         if self._is_short and self.arrival is not None:  # since it was accepted, which was before a TLS handshake
             end = min(self._since + self.header_seconds, max(self.arrival.deadline, self._since))
         self._set_deadline(end)

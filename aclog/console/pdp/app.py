@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from functools import partial
 from hashlib import sha256
 from hmac import compare_digest
@@ -27,11 +27,13 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Scope
 
-from aclog.console.connections import Refusals, authenticate, identity_of
+from aclog.console.connections import Refusals, TimedConnection, authenticate, identity_of
 from aclog.console.http import BodyBudget, BusyError, Hosts, TooLargeError, check_private, collected
 from aclog.console.pdp.authzen import EVALUATION, EVALUATIONS, SEARCHES, WELL_KNOWN, AuthZen, metadata
 from aclog.console.pdp.deciding import PREFIX, REQUEST_ID, Asker, Deciders, Reply, envoy_answer
+from aclog.console.pdp.direct import AT_ONCE, SHORT, DirectAnswer, DirectRequest
 from aclog.console.pdp.mapping import MOST_BYTES, BadRequestError, NotReadyError, levels, parse_body
 from aclog.console.pdp.opa import ALLOW, PATH, Audit, DecisionLog, opa_answer
 from aclog.console.shared import NoTurnError, Turns
@@ -131,15 +133,13 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 Answering = Callable[[dict[str, Any], Asker], Reply]
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE")
-_AT_ONCE = frozenset({EVALUATION, EVALUATIONS, PATH, ALLOW})
-_SHORT = 16 << 10
-"""Bytes of a body that is answered at once; a longer one, or one about the past, is answered in a thread."""
 _THREADS, _THREADS_OF_THE_PAST = 4, 2
 _WAITING = 16
 """Requests about the past that may wait, per sender."""
 _RETRY_S = 1
 """Retry-After of a refusal, and the delay before it is sent: a client that keeps retrying does so once per second."""
 _RETRY = {"Retry-After": str(_RETRY_S)}
+_REQUEST_ID = REQUEST_ID.lower().encode()
 
 
 @define(eq=False, kw_only=True)
@@ -167,6 +167,17 @@ class DecisionPoint:
     _turns: Turns = field(factory=lambda: Turns(waiting=_WAITING), init=False)
     _bodies: BodyBudget = field(factory=BodyBudget, init=False)
 
+    _at_once: Mapping[str, Answering] = field(init=False)
+    """What answers the paths of `AT_ONCE`."""
+
+    def __attrs_post_init__(self) -> None:
+        self._at_once = {
+            EVALUATION: lambda body, _: self.authzen.evaluation(body),
+            EVALUATIONS: lambda body, _: self.authzen.evaluations(body),
+            PATH: partial(self._opa, PATH),
+            ALLOW: partial(self._opa, ALLOW),
+        }
+
     @property
     def refusals(self) -> Refusals:
         """Rejected connections and requests, for the metrics."""
@@ -180,11 +191,8 @@ class DecisionPoint:
                 Route("/healthz", self._open(self._healthy)),
                 Route("/readyz", self._open(self._ready)),
                 Route("/metrics", self._guarded(self._metrics)),
-                self._post(EVALUATION, lambda body, _: self.authzen.evaluation(body)),
-                self._post(EVALUATIONS, lambda body, _: self.authzen.evaluations(body)),
+                *(self._post(path, self._at_once[path]) for path in AT_ONCE),
                 *(self._post(path, self._searching(kind)) for kind, path in SEARCHES.items()),
-                self._post(PATH, partial(self._opa, PATH)),
-                self._post(ALLOW, partial(self._opa, ALLOW)),
                 # Envoy passes on the host that its own client named.
                 Route(f"{PREFIX}/{{path:path}}", self._guarded(self._envoy, any_host=True), methods=list(_METHODS)),
             ],
@@ -220,7 +228,7 @@ class DecisionPoint:
                 self.refusals.request("body")
                 return _error(503, str(error))
             answer = partial(self._answered, path, answering, Asker.of(request), body)
-            is_short = path in _AT_ONCE and len(body) <= _SHORT
+            is_short = path in AT_ONCE and len(body) <= SHORT
             if _may_ask_for_the_past(body):
                 # Parsed again by the handler: while it waits for its turn, it holds no more than its bytes.
                 asks = partial(_asks_for_the_past, body)
@@ -238,8 +246,43 @@ class DecisionPoint:
             await asyncio.sleep(self.retry_s)
             return _error(429, "too many requests about the past at once: retry later", _RETRY)
 
+    def admits(self, request: DirectRequest, connection: TimedConnection) -> bool:
+        """Return whether the sender may have an answer, and count the connection as its; a refusal has no effect."""
+        holder = None if self.tokens is None else self.tokens.holder(request.authorization)
+        is_known = self.tokens is None or holder is not None
+        scope = {"state": connection.app_state}
+        return is_known and self.hosts.answer([request.host]) and authenticate(scope, holder, is_counted=False)
+
+    def answer_directly(self, request: DirectRequest, body: bytes, connection: TimedConnection) -> DirectAnswer | None:
+        """Answer a request as the application does; None: the application is to answer, and nothing was counted."""
+        begin = time.perf_counter()
+        if _may_ask_for_the_past(body) or not self.admits(request, connection):
+            return None
+        scope = {"client": connection.client, "state": connection.app_state}
+        status, answer = self._from_bytes(request, body, scope)
+        headers = [(b"content-length", b"%d" % len(answer)), (b"content-type", b"application/json")]
+        if request.request_id is not None:
+            headers.append((_REQUEST_ID, request.request_id.encode()))
+        self.measures.took(request.path, status, time.perf_counter() - begin)
+        return DirectAnswer(status, headers, answer)
+
+    def _from_bytes(self, request: DirectRequest, body: bytes, scope: Scope) -> tuple[int, bytes]:
+        with self._bodies.share(identity_of(scope)) as share:
+            try:
+                share.take(len(body))
+            except BusyError as error:
+                self.refusals.request("body")
+                return 503, _error_body(str(error))
+            asker = Asker.at(scope["client"], request.request_id)
+            return self._decided(request.path, self._at_once[request.path], asker, body)
+
     def _answered(self, path: str, answering: Answering, asker: Asker, data: bytearray) -> Response:
-        """Return the answer to a body, once it is written down.
+        """Return the answer to a body, once it is written down."""
+        status, body = self._decided(path, answering, asker, data)
+        return Response(body, status, media_type="application/json")
+
+    def _decided(self, path: str, answering: Answering, asker: Asker, data: bytes | bytearray) -> tuple[int, bytes]:
+        """Return the status and the answer to a body, once it is written down.
 
         An error ends here: a thread would keep it, and with it the frames that hold the parsed body.
         """
@@ -248,12 +291,12 @@ class DecisionPoint:
             reply = answering(body, asker)
             self._written_down(path, asker, body, reply)
         except BadRequestError as error:
-            return _error(400, str(error))
+            return 400, _error_body(str(error))
         except NotReadyError as error:
-            return _error(503, str(error))
+            return 503, _error_body(str(error))
         except OSError as error:
-            return self._not_written(error)
-        return Response(reply.text.encode("utf-8", "backslashreplace"), media_type="application/json")
+            return 503, self._not_written(error)
+        return 200, reply.text.encode("utf-8", "backslashreplace")
 
     def _written_down(self, path: str, asker: Asker, body: dict[str, Any], reply: Reply) -> None:
         if self.audit is not None:
@@ -261,12 +304,12 @@ class DecisionPoint:
         self._problem = None
         self.measures.answered(reply)
 
-    def _not_written(self, why: OSError) -> Response:
+    def _not_written(self, why: OSError) -> bytes:
         text = f"nothing is answered: answers cannot be written down: {why}"
         if text != self._problem:
             self.tell(text)
         self._problem = text
-        return _error(503, "answers cannot be written down")
+        return _error_body("answers cannot be written down")
 
     def _guarded(self, endpoint: Endpoint, *, any_host: bool = False) -> Endpoint:
         """Return an endpoint that requires a token; `any_host`: with any Host header."""
@@ -317,7 +360,7 @@ class DecisionPoint:
         except NotReadyError as error:
             return _error(503, str(error))
         except OSError as error:
-            return self._not_written(error)
+            return Response(self._not_written(error), 503, media_type="application/json")
         return Response(status_code=200 if answer.decision else 403)
 
     async def _metadata(self, _request: Request) -> Response:
@@ -334,7 +377,7 @@ class DecisionPoint:
         return Response(generate_latest(self.measures.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-def _may_ask_for_the_past(data: bytearray) -> bool:
+def _may_ask_for_the_past(data: bytes | bytearray) -> bool:
     """Return whether a body may have the key `as_of`, which JSON can also write with escapes."""
     return b"as_of" in data or b"\\" in data
 
@@ -346,6 +389,10 @@ def _asks_for_the_past(data: bytearray) -> bool:
     except BadRequestError:
         return False
     return any(type(each) is dict and each.get("as_of") is not None for level in levels(body) for each in level)
+
+
+def _error_body(text: str) -> bytes:
+    return bytes(JSONResponse({"error": text}).body)
 
 
 def _error(status: int, text: str, headers: dict[str, str] | None = None) -> Response:

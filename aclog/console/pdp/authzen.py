@@ -18,13 +18,13 @@ from aclog.console.pdp.deciding import (
     Circumstances,
     Decider,
     Entity,
-    Evaluation,
     KafkaRequest,
     Reply,
     parse_action,
     parse_context,
     parse_entity,
     parse_evaluation,
+    plain_words,
 )
 from aclog.console.pdp.mapping import BadRequestError, ForeignType, Thing
 from aclog.terminal.columns import json_text
@@ -302,8 +302,15 @@ class AuthZen:
 
     def evaluation(self, body: Json) -> Reply:
         """Answer one question. Raises BadRequestError, NotReadyError."""
+        words = plain_words(body)
+        if words is not None:
+            decider = self.state(None)
+            request = decider.plain_request(words)
+            if request is not None:
+                return _reply(decider, decider.decide(request))
         question = parse_evaluation(body)
-        return _reply(self.state(question.circumstances.as_of), question)
+        decider = self.state(question.circumstances.as_of)
+        return _reply(decider, decider.evaluate(question))
 
     def evaluations(self, body: Json) -> Reply:
         """Answer many questions, all of one moment from the same state. Raises as evaluation."""
@@ -323,9 +330,14 @@ class AuthZen:
 
         def evaluate(one: Json) -> Reply:
             """Answer one evaluation."""
+            words = plain_words(one)
+            request = None if words is None else newest.plain_request(words)
+            if request is not None:
+                return _reply(newest, newest.decide(request))
             question = parse_evaluation(one)
             as_of = question.circumstances.as_of
-            return _reply(newest if as_of is None else decider_at(as_of), question)
+            decider = newest if as_of is None else decider_at(as_of)
+            return _reply(decider, decider.evaluate(question))
 
         return evaluate_all(body, evaluate)
 
@@ -354,8 +366,7 @@ class AuthZen:
         return page_of(results, page)
 
 
-def _reply(decider: Decider, question: Evaluation) -> Reply:
-    answer = decider.evaluate(question)
+def _reply(decider: Decider, answer: Answer) -> Reply:
     return Reply.of_decision(answer.text(decider.offset), decision=answer.decision)
 
 

@@ -264,6 +264,13 @@ class ForeignType:
     """Targets of other types that may share names with this one."""
     actions: Words[Cases[AclOperation]] = _NO_ACTIONS
     """None of subjects, and of a resource that `action` does not name."""
+    only: Target | None = field(init=False)
+    """The target of every thing of this type; None if properties, or names of other types, may count."""
+
+    @only.default
+    def _only_target(self) -> Target | None:
+        first, *others = self.cases
+        return None if others or first.when or self.rivals else first.to
 
     def forward(self, foreign: str, properties: Properties) -> tuple[Target, str] | None:
         """Return the target and the name of a thing; None if it is not mapped.

@@ -13,6 +13,7 @@ from aclog.cli.serving import Endpoint, Server, server_config
 from aclog.config.node_config import HostPort
 from aclog.console.connections import Refusals
 from aclog.console.pdp.app import DecisionPoint
+from aclog.console.pdp.direct import Answering
 from aclog.server.connection_budget import ConnectionBudget
 from tests.support.processes.waiting import SECONDS
 
@@ -31,12 +32,13 @@ class ServedApp:
         pem: Path | None = None,
         proxy: str | None = None,
         refusals: Refusals | None = None,
+        answering: Answering | None = None,
     ) -> None:
         self._bound = socket.create_server(("127.0.0.1", 0))
         self.port = self._bound.getsockname()[1]
         endpoint = Endpoint(address=HostPort(host="127.0.0.1", port=self.port), tls_cert=pem, tls_key=pem)
-        config = server_config(app, endpoint, is_timed=is_timed)
-        self._server = Server(config, endpoint.url, None, proxy=proxy, refusals=refusals)
+        config = server_config(app, endpoint, is_timed=is_timed, answering=answering)
+        self._server = Server(config, endpoint.url, None, proxy=proxy, refusals=refusals, answering=answering)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._bound]})
 
     def __enter__(self) -> Self:
@@ -89,7 +91,7 @@ class ServedPoint(ServedApp):
     """A decision point, served as `aclog pdp` serves it."""
 
     def __init__(self, point: DecisionPoint) -> None:
-        super().__init__(point.app(), is_timed=True, refusals=point.refusals)
+        super().__init__(point.app(), is_timed=True, refusals=point.refusals, answering=point)
 
 
 def read_all(connection: socket.socket) -> bytes:
