@@ -111,7 +111,7 @@ build/shells/.ready: $(VENV)/.installed tests/support/cli/shells.py tests/suppor
 	$(BIN)/python -m tests.support.cli.shells
 	@mkdir -p build/shells && touch $@
 
-build/browser/.ready: $(VENV)/.installed tests/support/web/chromium.py tests/support/web/firefox.py tests/support/processes/debian_packages.py
+build/browser/.ready: $(VENV)/.installed tests/support/web/chromium.py tests/support/web/firefox.py tests/support/web/programs.py tests/support/processes/debian_packages.py
 	$(BIN)/python -m tests.support.web.chromium
 	$(BIN)/python -m tests.support.web.firefox
 	@mkdir -p build/browser && touch $@

@@ -216,16 +216,21 @@ def _paints(console: ConsoleProcess, times: int) -> Iterator[float]:
         browser.close()
 
 
+def _paint_row(when: str, console: ConsoleProcess, *, target: float | None) -> Row:
+    paints = list(_paints(console, 9))
+    what = f"{when}, first paint of the start in Chromium: median of {len(paints)}"
+    return Row(what=what, ours=statistics.median(paints), unit="ms", target=target)
+
+
 def run(scratch: Path, rules: int, each: int, seconds: float) -> Iterator[Row]:
     """Measure a console on `rules` rules: `each` questions of a kind, viewers for `seconds`."""
     log = write_log(scratch / "log", rules)
     with ConsoleProcess("--log", log) as console:
-        paints = list(_paints(console, 5))
-        yield Row(what="first paint of the start in Chromium, median", ours=statistics.median(paints), unit="ms",
-                  target=PAINT_MS)  # fmt: skip
+        yield _paint_row("at once", console, target=None)
         yield from _filter_rows("at once", asyncio.run(_filters(console, each, 10)), target=None)
         _wait_while(console, "/findings", b"being scanned")
         _wait_while(console, "/changes", b"still being read")
+        yield _paint_row("at rest", console, target=PAINT_MS)
         yield from _filter_rows("at rest", asyncio.run(_filters(console, each, 10 + each)), target=FILTER_MS)
         with changing(log, rules, CHANGES_PER_SECOND):
             crowd = asyncio.run(_watch(console, VIEWERS, seconds))

@@ -37,7 +37,7 @@ from aclog.cli.serving import (
 from aclog.config.node_config import HostPort
 from aclog.console.connections import Refusals
 from aclog.console.draft import Drafts, Editing
-from aclog.console.findings import Finder, Kind, Lookout
+from aclog.console.findings import Finder, Kind, Lookout, SuppressionsFile
 from aclog.console.http import Hosts
 from aclog.console.live import FollowedApplies, LiveHistory, LiveState
 from aclog.console.login.forms import Cookies
@@ -140,7 +140,13 @@ class Finding:
                     has_log = read_alone.source.log is not None
                     finders[kind] = PlacedFinder(finder=finder, choice=read_alone) if has_log else finder
             lacking = {kind: why for kind, why in _LACKING.items() if kind not in finders}
-            lookout = Lookout(finders=finders, lacking=lacking, commands=self._commands(), now=lambda: _newest(states))
+            lookout = Lookout(
+                finders=finders,
+                lacking=lacking,
+                commands=self._commands(),
+                suppressions=self._suppressions(),
+                now=lambda: _newest(states),
+            )
             try:
                 yield lookout
             finally:
@@ -179,6 +185,12 @@ class Finding:
         if flags.tests:
             commands[Kind.TESTS] = ("test", *flags.tests)
         return commands
+
+    def _suppressions(self) -> SuppressionsFile:
+        """Return the file that `--ignore` or `--config` names."""
+        if self.flags.ignore is not None:
+            return SuppressionsFile(str(self.flags.ignore), "ignore")
+        return SuppressionsFile() if self.flags.config is None else SuppressionsFile(str(self.flags.config))
 
     def _read_alone(self) -> ChosenSource:
         """Return the source to be read beside the thread that follows it: a log by a reader of its own."""

@@ -320,6 +320,14 @@ class _Done:
         return (self.failed and rested >= _RETRY_S) or signature() != self.signature
 
 
+@frozen
+class SuppressionsFile:
+    """The file from which lint reads what is accepted, and its table there."""
+
+    path: str = "aclog.toml"
+    table: str = "lint.ignore"
+
+
 @define(eq=False, kw_only=True)
 class Lookout:
     """The newest findings of a source; owned by the server that starts and stops it. Safe for any number of readers."""
@@ -329,6 +337,8 @@ class Lookout:
     """Kinds that are not scanned, and the flag that enables each."""
     commands: Mapping[Kind, tuple[str, ...]] = field(factory=dict)
     """The equivalent command of a kind, and its flags besides those of the source."""
+    suppressions: SuppressionsFile = field(factory=SuppressionsFile)
+    """Where a commit adds what is accepted."""
     now: Callable[[], Subject | None]
     """Returns the newest state; None before the first."""
     clock: Callable[[], float] = elapsed_seconds

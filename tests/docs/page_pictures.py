@@ -16,7 +16,8 @@ from playwright.sync_api import Page, sync_playwright
 from tests.support.cli.command import aclog
 from tests.support.review.comments import plain_html
 from tests.support.review.pull_requests import ACCIDENTS, MODULES, PULL_REQUESTS, apply, write_main
-from tests.support.web.chromium import ROOT, launch
+from tests.support.web.chromium import launch
+from tests.support.web.programs import ROOT
 
 FOLDER = ROOT / "build" / "pictures"
 SITE = ROOT / "build" / "site"

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
-from itertools import pairwise
 
 from attrs import field, frozen
 
@@ -220,7 +219,7 @@ def _accept_page(state: State, lookout: Lookout, parameters: Parameters) -> Page
         ),
         submit="Show the lines",
     )
-    file, table = _suppressions_file(lookout)
+    file = lookout.suppressions.path
     facts = Facts(
         key="finding", title=item.name, items=(("Meaning", _lines(item.text.split("\n"))), ("Rules", _rules(item)))
     )
@@ -228,7 +227,7 @@ def _accept_page(state: State, lookout: Lookout, parameters: Parameters) -> Page
     if reason:
         lint, acl = item.name.partition(" ")[0], item.rules[0].acl
         try:
-            lines = tuple(suppression_lines(lint, acl, reason, table=table, expires=_day(until)))
+            lines = tuple(suppression_lines(lint, acl, reason, table=lookout.suppressions.table, expires=_day(until)))
         except ConfigError as error:
             raise BadParameterError(str(error)) from error
         parts.insert(1, Lines(key="lines", title=f"Append to {file}, and commit it", lines=lines))
@@ -240,15 +239,6 @@ def _accept_page(state: State, lookout: Lookout, parameters: Parameters) -> Page
         offset=state.offset,
         is_settled=False,
     )
-
-
-def _suppressions_file(lookout: Lookout) -> tuple[str, str]:
-    """Return the file from which this console's lint reads what is accepted, and its table there."""
-    words = lookout.commands.get(Kind.LINT, ())
-    flags = dict(pairwise(words))
-    if "--ignore" in flags:
-        return flags["--ignore"], "ignore"
-    return flags.get("--config", "aclog.toml"), "lint.ignore"
 
 
 def _day(text: str) -> date | None:

@@ -136,17 +136,10 @@ def names_page(console: Console, parameters: Parameters) -> Page:
     as_of, prefix = parameters.word("as_of"), _prefix(parameters)
     state = console.states.at(as_of)
     kind = parameters.resource_type() or _first_type(state)
-    table = branch_table(state, kind, prefix, as_of)
     first = parameters.number("first", 0, 0, 1 << 40)
     name = code_name(ResourceType, kind)
-    cut = paged(
-        evolve(table, rows=table.rows[first : first + PAGE_ROWS], total=len(table.rows)),
-        first,
-        NAMES_PATH,
-        type=name,
-        prefix=name_text(prefix),
-        as_of=as_of,
-    )
+    table = branch_table(state, kind, prefix, as_of, first=first)
+    cut = paged(table, first, NAMES_PATH, type=name, prefix=name_text(prefix), as_of=as_of)
     form = Form(
         key="where",
         title="Where",
@@ -175,29 +168,30 @@ def _prefix(parameters: Parameters) -> str:
         raise BadParameterError(str(error)) from error
 
 
-def branch_table(state: State, kind: int, prefix: str, as_of: str = "") -> Table:
-    """Return a whole level of the tree as a table."""
+def branch_table(
+    state: State, kind: int, prefix: str, as_of: str = "", *, first: int = 0, most: int = PAGE_ROWS
+) -> Table:
+    """Return a level of the tree as a table, with `most` rows from the row `first`."""
     name = code_name(ResourceType, kind)
     branches = state.listing.branches(kind, prefix, SEPARATORS)
     return Table(
         key="names",
         title=f"{name} names" + (f" that begin with {prefix}" if prefix else ""),
         columns=_COLUMNS,
-        rows=tuple(_row(kind, name, branch, as_of) for branch in branches),
+        rows=tuple(_row(kind, name, branch, as_of) for branch in branches[first : first + most]),
         none="No rules on such a name.",
+        total=len(branches),
     )
 
 
 def branch_tables(state: State, most: int, as_of: str = "") -> Iterator[Table]:
     """Yield the first level of names of each type: its first rows, and the link to all."""
     for kind in state.listing.types:
-        name, table = code_name(ResourceType, kind), branch_table(state, kind, "", as_of)
-        total = len(table.rows)
+        name, table = code_name(ResourceType, kind), branch_table(state, kind, "", as_of, most=most)
+        total = table.total or 0
         yield evolve(
             table,
             key=f"names-{name.lower().replace('_', '-')}",
-            rows=table.rows[:most],
-            total=total,
             note=f"the first {most} of {total:,}" if total > most else "",
             pages=(Cell("all names", url(NAMES_PATH, type=name, as_of=as_of)),),
         )

@@ -374,6 +374,8 @@ _MOST_LATER = 10_000
 """With more entries since it was made, an index is made anew."""
 _TEXTS = 16
 """Texts whose matches are kept."""
+_SINGLY = 500
+"""Up to so many changes are made one by one in the rules that were found."""
 
 
 # Rules by a part of their texts. The texts of all rules are joined once, not again for each state.
@@ -386,23 +388,35 @@ class RulesIndex:
     _keys: Sequence[Key]
     _haystack: Haystack
     """The text of each key."""
-    _later: Mapping[Key, bool] = field(factory=dict)
-    """The rules that came or went, and whether they are there."""
+    _later: Mapping[Key, tuple[str, bool]] = field(factory=dict)
+    """The rules that came or went: the text of each, and whether it is there."""
     _matches: Cache[list[Key]] = field(factory=lambda: Cache(_TEXTS))
     """The first keys with a text, by text: open pages look for the same texts in each state."""
 
     def followed_by(self, listing: Listing, touched: Iterable[Key]) -> "RulesIndex | None":
         """Return the index of a later listing, whose rules with these keys came or went; None: to be made anew."""
-        later = {**self._later, **{key: listing.has_rule(key) for key in touched}}
+        later = {**self._later, **{key: (_text(key), listing.has_rule(key)) for key in touched}}
         return evolve(self, later=later) if len(later) <= _MOST_LATER else None
 
     def find(self, needle: str) -> list[Key]:
         """Return the keys of the rules with a text in them, given in lower case, in order."""
-        keys, later = self._matches.get(needle, lambda: self._matching(needle)), self._later
-        if later:
-            keys = [key for key in keys if key not in later]
-            keys += sorted(key for key, is_there in later.items() if is_there and needle in _text(key))
-            keys.sort()  # merges two sorted runs
+        keys = self._matches.get(needle, lambda: self._matching(needle))
+        changed = [(key, is_there) for key, (text, is_there) in self._later.items() if needle in text]
+        if not changed:
+            return keys
+        if len(changed) > _SINGLY:
+            gone = {key for key, _ in changed}
+            return sorted(
+                chain((key for key in keys if key not in gone), (key for key, is_there in changed if is_there))
+            )
+        keys = list(keys)  # thousands, of which a few are other ones in this state: each costs a search in them
+        for key, is_there in changed:
+            place = bisect_left(keys, key)
+            has_it = place < len(keys) and keys[place] == key
+            if is_there and not has_it:
+                keys.insert(place, key)
+            elif has_it and not is_there:
+                del keys[place]
         return keys
 
     def _matching(self, needle: str) -> list[Key]:

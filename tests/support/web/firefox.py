@@ -6,11 +6,8 @@ fetches Firefox if there is none, once; nothing is installed.
 """
 
 import json
-import os
-import shutil
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,14 +16,17 @@ from typing import Any
 
 from attrs import define, field
 
-from tests.support.processes.debian_packages import libraries, unpack
 from tests.support.processes.waiting import SECONDS, wait_until
+from tests.support.web.programs import BUILD, Kind, NoBrowserError, Program
 
-ROOT = Path(__file__).parents[3]
-HOME = ROOT / "build" / "firefox"
-_INSIDE = HOME / "usr" / "lib" / "firefox-esr"
-_NAMES = ("firefox-esr", "firefox")
-_ADVICE = "tests of the console drive Firefox, and apt-get cannot fetch it: install firefox-esr or firefox"
+_KIND = Kind(
+    title="Firefox",
+    names=("firefox-esr", "firefox"),
+    packages=("firefox-esr",),
+    home=BUILD / "firefox",
+    unpacked=BUILD / "firefox" / "usr" / "lib" / "firefox-esr" / "firefox-esr",
+    advice="tests of the console drive Firefox, and apt-get cannot fetch it: install firefox-esr or firefox",
+)
 _PREFERENCES = {
     "marionette.port": 0,  # a free one, which Firefox writes into its profile
     "app.update.enabled": False,
@@ -44,33 +44,14 @@ _KEYS = {
 }  # fmt: skip
 
 
-class NoFirefoxError(Exception):
-    """There is no Firefox that starts."""
-
-
-def _program() -> tuple[str, dict[str, str]]:
-    """Return the first Firefox that starts, and its environment. Raises NoFirefoxError: none does."""
-    unpacked = (str(_INSIDE / "firefox-esr"), {"LD_LIBRARY_PATH": f"{_INSIDE}:{libraries(HOME)}"})
-    for path, environment in [*((path, {}) for path in map(shutil.which, _NAMES) if path), unpacked]:
-        if Path(path).exists():
-            command = [path, "--version"]
-            found = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, check=False)
-            if found.returncode == 0:
-                return path, environment
-    raise NoFirefoxError("there is no Firefox that starts: `make test` fetches one")
+def _program() -> Program:
+    """Return the first Firefox that starts. Raises NoBrowserError: none does."""
+    return _KIND.working((_KIND.of_packages(_KIND.unpacked.parent),))
 
 
 def make_ready() -> None:
     """Fetch Firefox, unless one is here. Exits with a word on what to install if that cannot be done."""
-    try:
-        _program()
-    except NoFirefoxError:
-        if not unpack(HOME, "--download-only", "--reinstall", "install", "firefox-esr"):
-            sys.exit(_ADVICE)
-        try:
-            _program()
-        except NoFirefoxError:
-            sys.exit(_ADVICE)
+    _KIND.make_ready(_program)
 
 
 @define(eq=False)
@@ -146,14 +127,14 @@ class Firefox:
 
 @contextmanager
 def firefox(profile: Path) -> Iterator[Firefox]:
-    """Start Firefox, headless, with a new profile, until the end of the `with`. Raises NoFirefoxError: none starts."""
-    path, environment = _program()
+    """Start Firefox, headless, with a new profile, until the end of the `with`. Raises NoBrowserError: none starts."""
+    program = _program()
     lines = (f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in _PREFERENCES.items())
     profile.mkdir()
     (profile / "user.js").write_text("".join(lines), encoding="utf-8")
-    command = [path, "--headless", "--marionette", "--no-remote", "--profile", str(profile)]
+    command = [program.path, "--headless", "--marionette", "--no-remote", "--profile", str(profile)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, env={**os.environ, **environment, "HOME": str(profile)}, **quiet)
+    process = subprocess.Popen(command, env={**program.whole_environment, "HOME": str(profile)}, **quiet)
     try:
         port = _port(process, profile / "MarionetteActivePort")
         with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
@@ -167,7 +148,7 @@ def _port(process: "subprocess.Popen[bytes]", file: Path) -> int:
     deadline = time.monotonic() + SECONDS
     while not (file.exists() and file.read_text().strip()):
         if process.poll() is not None or time.monotonic() > deadline:
-            raise NoFirefoxError("Firefox did not start")
+            raise NoBrowserError("Firefox did not start")
         time.sleep(0.05)
     return int(file.read_text())
 

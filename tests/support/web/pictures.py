@@ -20,10 +20,11 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from aclog.planning.plan import ApplyNote
 from aclog.targets.applies import append_applies, applied_line, done_line
 from tests.support.processes.node_zygote import shared_zygote
-from tests.support.web.chromium import ROOT, launch
+from tests.support.web.chromium import launch
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import NEW_RULE, TESTS, write_accesses, write_estate
 from tests.support.web.logins import write_logins
+from tests.support.web.programs import ROOT
 from tests.support.web.visitor import watched
 
 FOLDER = ROOT / "docs" / "images" / "console"
