@@ -474,6 +474,10 @@ class Policy:
     def __repr__(self) -> str:
         return f"Policy({self.acls!r}, {self.settings!r})"
 
+    def __reduce__(self) -> tuple[type["Policy"], tuple[AclsImage, Settings]]:
+        """Pickle what the others are made of: an index of the estate is larger, and bound to its process."""
+        return type(self), (self.acls, self.settings)
+
     @cached_property
     def estate(self) -> Estate:
         """The ACLs as the engine reads them, with a cache for later questions."""

@@ -100,6 +100,7 @@ def print_history(choice: ChosenSource, span: Span, output: Output) -> None:
     if span.since is None and begin:
         note(f"{choice.source.name}: the log begins with the state at offset {begin}: earlier changes are not in it")
     choice.warn_of_age()
+    choice.note_without_authorizer()
 
 
 @define(kw_only=True)

@@ -18,6 +18,7 @@ from aclog.ops.lint import merged_logs, with_unread
 from aclog.ops.policies import Sides, TwoStates, compare, difference_objects, warn_of_super_users
 from aclog.sources.accesses import Accesses, read_accesses
 from aclog.sources.cluster_parts import cluster_parts, note_union
+from aclog.sources.formats.unread import Unread
 from aclog.terminal.columns import OutputFormat, json_text
 from aclog.terminal.output import emit, note, say, warn
 
@@ -118,13 +119,14 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
         logs = {
             name: with_unread(
                 sarif_log(list(rows_of_each(each)), version=version("aclog"), path=path, refs=sides.refs()),
-                chain.from_iterable(source.unread for source in sides.sources),
+                sides.unread,
             )
             for name, (sides, each) in compared.items()
         }
         emit(json_text(merged_logs(logs)))
     else:
-        _print(comparisons, output)
+        unread = {name: sides.unread for name, (sides, _) in compared.items()}
+        _print(comparisons, unread, output)
     each_comparison = (comparison for each in comparisons.values() for comparison in each.values())
     return DIFFERENT if any(each.differences or each.premises for each in each_comparison) else SAME
 
@@ -156,14 +158,19 @@ def _compared(states: TwoStates, accesses: Accesses | None) -> tuple[Sides, Comp
     return sides, comparisons
 
 
-def _print(clusters: Mapping[str, Compared], output: Output) -> None:
-    """Print rows for people, or exact regions; Markdown is a report for people, unless columns are chosen."""
+def _print(clusters: Mapping[str, Compared], unread: Mapping[str, Iterable[Unread]], output: Output) -> None:
+    """Print rows for people, or exact regions; Markdown is a report for people, unless columns are chosen.
+
+    JSON has what was not read of any cluster first: without it, no difference looks like equality.
+    """
     is_markdown = output.form is OutputFormat.MARKDOWN and not output.columns
     if output.is_rows and not is_markdown:
         is_json = output.form in (OutputFormat.JSON, OutputFormat.JSONL) and not output.columns
         rows = {name: difference_objects(each) for name, each in clusters.items()}
         columns = difference_columns({key: value for each in clusters.values() for key, value in each.items()})
-        output.print_rows(columns, rows_of_clusters(rows) if is_json else chain.from_iterable(rows.values()))
+        lacking = rows_of_clusters({name: map(Unread.to_dict, each) for name, each in unread.items()})
+        objects = chain(lacking, rows_of_clusters(rows))
+        output.print_rows(columns, objects if is_json else chain.from_iterable(rows.values()))
         return
     for name, comparisons in clusters.items():
         for text in cluster_title(name, is_markdown=is_markdown):

@@ -51,3 +51,4 @@ def export(
         export_acls(choice.image(), format_, out)
     else:
         export_image(choice.image(), format_, out, show_secrets=show_secrets)
+    choice.note_without_authorizer()

@@ -29,6 +29,7 @@ from aclog.analysis.rows.report import cluster_title, markdown_text
 from aclog.authorizer.acl import object_of_rule
 from aclog.authorizer.acls_image import Action, RuleChange, changed_acls
 from aclog.cli.answers import rules_text
+from aclog.cli.each_cluster import each_cluster
 from aclog.cli.flags.common import (
     Columns,
     NoPager,
@@ -47,7 +48,7 @@ from aclog.metalog.text_forms import comma_parts
 from aclog.ops.lint import Linted, lint_objects, lint_source, merged_logs
 from aclog.ops.policies import refuse_unless_known
 from aclog.sources.accesses import SeenAccesses, read_seen_accesses
-from aclog.sources.acl_lines import change_line
+from aclog.sources.acl_lines import STDIN, change_line
 from aclog.sources.cluster_parts import cluster_parts
 from aclog.sources.formats.unread import unread_text
 from aclog.sources.repository import RepositorySettings, parse_fail_on
@@ -401,18 +402,29 @@ def print_lint(
 
     """
     output = flags.output()
-    each_cluster = {"": settings} if source.is_given() else settings.by_cluster()
-    if "" not in each_cluster and flags.fix is not None:
+    clusters = {"": settings} if source.is_given() else settings.by_cluster()
+    if "" not in clusters and flags.fix is not None:
         raise ConfigError("--fix: expected --acls PATH with the rules of one of the clusters of aclog.toml")
     linted: dict[str, Linted] = {}
     read = cache(read_seen_accesses)  # once for all clusters: a stream has no second time
-    for name, each in each_cluster.items():
-        linted |= {inner or name: part for inner, part in _lint(source, flags, each, name, accesses, read).items()}
+    # One stream, or the threads that read Parquet, are not for several processes.
+    is_shared = (
+        bool(accesses)
+        or STDIN in source.files().values()
+        or any(each.source.accesses or each.source.groups == STDIN for each in clusters.values())
+    )
+
+    def lint_one(name: str) -> dict[str, Linted]:
+        """Lint a cluster."""
+        return _lint(source, flags, clusters[name], name, accesses, read)
+
+    for name, parts in each_cluster(list(clusters), lint_one, processes=1 if is_shared else None):
+        linted |= {inner or name: part for inner, part in parts.items()}
     _print(linted, output)
     fails = False
     suppressed = [each.suppressed_by for part in linted.values() for each in part.report.suppressed]
     used = {each.where for each in suppressed if each is not None}
-    of_all = {part.not_judged for part in linted.values()} if len(each_cluster) < len(linted) else set()
+    of_all = {part.not_judged for part in linted.values()} if len(clusters) < len(linted) else set()
     for text in of_all if len(of_all) == 1 else ():
         _note_skipped(text, "")
     for name, part in linted.items():

@@ -78,6 +78,10 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
     testing = " ".join(filter(None, ("aclog test", shlex.join(flags.tests), own, deciding)))
     lint_choice, topics = choice_of_lint(source, settings, choice, topics)
     with ExitStack() as stack:
+        if flags.accesses:
+            from aclog.usage.accesses.objects import copied_once
+
+            stack.enter_context(copied_once())  # lint and the use of ACLs read the same objects
         value = make(
             ReportQuestion(
                 choice=choice,

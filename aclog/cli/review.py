@@ -14,6 +14,7 @@ from click.exceptions import Exit
 from aclog.analysis.review.comment import comment_of_clusters
 from aclog.analysis.review.review import DEFAULT_FAIL_ON, Kind, document_of, text_lines
 from aclog.analysis.rows.report import cluster_title
+from aclog.cli.each_cluster import each_cluster
 from aclog.cli.flags.common import (
     FILES_PANEL,
     AcceptUnread,
@@ -286,10 +287,16 @@ def print_review(change: ChangeFlags, flags: ReviewFlags, repository: Repository
 
     """
     files, settings = flags.files(), flags.over(repository.load())
-    each_cluster = {"": settings} if change.path is not None else settings.by_cluster()
+    clusters = {"": settings} if change.path is not None else settings.by_cluster()
     reviewed: dict[str, Reviewed] = {}
-    for name, each in each_cluster.items():
-        parts = review_change(change.change(name), each, settings_win=repository.overrides())
+    # The programs of --render end with this process, and the threads that read Parquet are in it.
+    is_shared = change.renders or any(each.source.accesses for each in clusters.values())
+
+    def review_one(name: str) -> dict[str, Reviewed]:
+        """Review a cluster."""
+        return review_change(change.change(name), clusters[name], settings_win=repository.overrides())
+
+    for name, parts in each_cluster(list(clusters), review_one, processes=1 if is_shared else None):
         reviewed |= {inner or name: part for inner, part in parts.items()}
     for path, form in files.items():
         path.write_text("".join(f"{line}\n" for line in _lines(reviewed, form)), encoding="utf-8")

@@ -5,6 +5,7 @@ The settings that decide on them, what is unknown of these, and the generations 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol, Self
 
 from attrs import evolve, field, frozen
@@ -43,6 +44,7 @@ from aclog.terminal.output import note, warn
 if TYPE_CHECKING:
     from aclog.analysis.comparison import Compared, Comparison, SidePremises
     from aclog.sources.accesses import Accesses
+    from aclog.sources.formats.unread import Unread
 
 # What is stated of that which decides, by flags, by a file of settings or by a caller of the library.
 
@@ -232,6 +234,11 @@ class Sides:
     def refs(self) -> list[str]:
         """Return the commits of which files were read."""
         return [source.ref for each in self.sources if (source := each.git_place) is not None]
+
+    @property
+    def unread(self) -> "tuple[Unread, ...]":
+        """Content of both sources that was not read and may hold rules, each once."""
+        return tuple(dict.fromkeys(chain.from_iterable(each.unread for each in self.sources)))
 
     def existing_topics(self) -> ExistingNames | None:
         """Return the topics that exist: those of the file, else those of both states and sources."""

@@ -6,6 +6,7 @@ import os
 import sys
 import zlib
 from array import array
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -43,6 +44,8 @@ def display_name(path: str) -> str:
 def blocks(path: str, advance: Advance | None = None, *, long_line: bytes | None = None) -> Iterator[list[bytes]]:
     """Yield whole lines without line ends, in blocks as they arrive; gzip is detected by its first bytes.
 
+    A byte order mark before the first line is left out.
+
     `advance` is called with the bytes that have been read of the file, and with its size if it is a regular one.
     `long_line` is yielded in place of each line longer than 4 MiB, if there is such a text.
 
@@ -53,11 +56,13 @@ def blocks(path: str, advance: Advance | None = None, *, long_line: bytes | None
     """
     name, number = display_name(path), 0
     with _naming(name), _opened(path) as (file, raw):
-        rest, is_long = b"", False
+        rest, is_long, is_begun = b"", False, False
         report = None if advance is None else _reporter(raw, advance)
         while block := _read(file, name):
             if report is not None:
                 report()
+            if not is_begun:
+                block, is_begun = block.removeprefix(BOM_UTF8), True
             *lines, rest = (rest + block).split(b"\n")
             if is_long and lines:
                 lines[0], is_long = long_line or b"", False

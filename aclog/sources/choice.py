@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -93,7 +94,7 @@ def ref_rules(text: str, options: ReadOptions, check: Callable[[StandardAcl], No
     with GitTree(place=parse_git_place(text)) as tree:
         if tree.file is None:
             return tree_rules(tree, options, check)
-        lines = unzipped(tree.read(tree.file), tree.name).split(b"\n")
+        lines = unzipped(tree.read(tree.file), tree.name).removeprefix(BOM_UTF8).split(b"\n")
         chunks = (lines[at : at + _BLOCK_LINES] for at in range(0, len(lines), _BLOCK_LINES))
         return _file_rules(tree.display(tree.file), chunks, tree, options, check=check)
 

@@ -165,6 +165,11 @@ def notices_to(take: Callable[[str], None]) -> Iterator[None]:
         _TAKER.reset(token)
 
 
+def repeat_notice(text: str) -> None:
+    """Print a notice that `notices_to` has taken, perhaps in another process."""
+    _print(text)
+
+
 def has_notices_taken() -> bool:
     """Return whether notices are taken in this thread or task instead of printed."""
     return _TAKER.get() is not None

@@ -1,14 +1,11 @@
 """Counting, tallying and evaluation of access logs in processes."""
 
 import multiprocessing
-import os
-import signal
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from datetime import date, timedelta
 from functools import cache, partial
 from multiprocessing import resource_tracker
@@ -40,6 +37,7 @@ from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer, NecessaryAcls
 from aclog.usage.decisions.decisions import ERRORS, REQUEST_COLUMNS, DecisionCode
 from aclog.usage.decisions.intervals import ALWAYS, FOREVER, AclIntervals, Rules, change_times
 from aclog.usage.index.tallies import DayTally
+from aclog.usage.processes import end_with_parent, kill, without_signals
 from aclog.usage.rules import WindowRules
 from aclog.usage.undecided import undecided, undecided_rows
 from aclog.usage.unused import Answer, fewest_kept, keep_clauses
@@ -454,7 +452,7 @@ def each_in_processes(parts: Sequence[P], make: Callable[[], Callable[[P], R]], 
         waiting: set[Future[R]] = set()
         try:
             for part in parts:
-                with _without_signals():  # it may start a process, which keeps them blocked
+                with without_signals():  # it may start a process, which keeps them blocked
                     waiting.add(pool.submit(_work, part))
                 if len(waiting) >= 2 * count:
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -463,35 +461,13 @@ def each_in_processes(parts: Sequence[P], make: Callable[[], Callable[[P], R]], 
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
         except BrokenProcessPool:
-            _kill(pool)
+            kill(pool)
             raise ConfigError(
                 "a worker process was killed, perhaps for lack of memory: run again with fewer --workers"
             ) from None
         except BaseException:
-            _kill(pool)  # such as at Ctrl-C: no result is needed any more
+            kill(pool)  # such as at Ctrl-C: no result is needed any more
             raise
-
-
-def _kill(pool: ProcessPoolExecutor) -> None:
-    for process in list((pool._processes or {}).values()):  # the pool's own SIGTERM may be blocked
-        process.kill()
-
-
-@contextmanager
-def _without_signals() -> Iterator[None]:
-    numbers = [signal.SIGINT, *([signal.SIGTERM] if callable(signal.getsignal(signal.SIGTERM)) else [])]
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)  # a kill of the parent leaves the pool's pipe open: the other processes also have it
 
 
 @define
@@ -507,7 +483,7 @@ def _worker() -> _Worker:
 
 
 def _begin(make: Callable[[], Callable[[Any], Any]]) -> None:
-    Thread(target=_end_with_parent, daemon=True).start()
+    Thread(target=end_with_parent, daemon=True).start()
     # the processes share the cores: one that reads with all of them slows down the others
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)

@@ -12,6 +12,8 @@ from aclog.authorizer.acl import StandardAcl, StandardAclWithId, rule_fields, ru
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import blocks, numbered, parse_acl, read_acls
+from tests.support.cli.command import aclog
+from tests.support.cli.repository import Repository
 
 DATA = Path(__file__).parents[1] / "data"
 SMALL = DATA / "kafka-4.3.1-small/expected/acls.jsonl"
@@ -121,6 +123,21 @@ def test_a_truncated_gzip_file_is_an_error(tmp_path):
     path.write_bytes(CHURN.read_bytes()[:5000])
     with pytest.raises(ConfigError, match=r"acls\.jsonl\.gz: damaged or truncated gzip file"):
         list(read_acls(str(path)))
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path, monkeypatch):
+    content = b"\xef\xbb\xbf" + SMALL.read_bytes()
+    expected = list(read_acls(str(SMALL)))
+    for name, data in (("rules.jsonl", content), ("rules.jsonl.gz", gzip.compress(content))):
+        (tmp_path / name).write_bytes(data)
+        assert list(read_acls(str(tmp_path / name))) == expected
+    repository = Repository.create(tmp_path / "repository")
+    repository.write({"rules.jsonl": content.decode("utf-8")})
+    repository.commit({})
+    monkeypatch.chdir(repository.path)
+    for source in (("--acls", tmp_path / "rules.jsonl"), ("--ref", "HEAD:rules.jsonl")):
+        listed = aclog("acls", "list", *source, "--format", "jsonl").ok()
+        assert len(listed.lines) == len(expected)
 
 
 def test_an_endless_line_is_not_read_into_memory(tmp_path):

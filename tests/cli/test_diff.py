@@ -4,17 +4,20 @@ import json
 from itertools import product
 from random import Random
 
+import jsonschema
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from aclog.authorizer.codes import ResourceType
+from aclog.cli.schema import schema_of
 from tests.support.builders.acls import acl, acl_row
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl as acl_of_number
 from tests.support.builders.week import WEEK
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker
+from tests.support.sources.files_of_rules import ONE_RULE, write_files
 
 PRINCIPALS = ("User:a", "User:b", "Group:g", "User:nobody")
 HOSTS = ("10.0.0.1", "10.0.0.9", "0:0:0:0:0:0:0:1")
@@ -204,6 +207,24 @@ def test_sarif_has_a_result_for_each_row(write):
     assert found["message"]["text"].startswith("LOST  User:app")
     assert found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == str(change)
     assert found["properties"]["witness"]["resourceName"] == "orders"
+
+
+def test_json_has_what_was_not_read_of_either_state(tmp_path):
+    rule = ONE_RULE
+    unread = 'resource "warpstream_acl" "a" {\n  principal = "User:a"\n}\n'
+    old = write_files(tmp_path / "old", {"rules.jsonl": rule})
+    new = write_files(tmp_path / "new", {"rules.jsonl": rule, "main.tf": unread})
+    for form in ("jsonl", "json"):
+        result = aclog("diff", "--acls", old, "--to-acls", new, "--format", form)
+        objects = json.loads(result.out) if form == "json" else [json.loads(line) for line in result.lines]
+        assert result.code == 1
+        assert [(each["unread"], each["name"], each["file"], each["line"]) for each in objects] == [
+            ("terraform", "warpstream_acl", str(new / "main.tf"), 1)
+        ]
+        for each in objects:
+            jsonschema.validate(each, schema_of("difference"))
+    accepted = aclog("diff", "--acls", old, "--to-acls", new, "--format", "jsonl", "--accept-unread", "terraform")
+    assert accepted.code == 0
 
 
 def test_a_name_that_no_topic_can_have_is_said(write):

@@ -29,6 +29,8 @@ def test_a_node_that_forgot_its_authorizer(tmp_path):
         told = aclog("status", "--bootstrap-server", place, "--command-config", str(login), "--format", "json").ok()
         controller = ("--bootstrap-controller", f"localhost:{ports.controller}", "--command-config", str(login))
         listed = aclog("acls", "list", *controller, "--format", "json").ok()
+        exported = aclog("export", *controller, "--format", "jsonl").ok()
+        history = aclog("acls", "history", *controller).ok()
         rule = ("--allow-principal", "User:a", "--operation", "READ", "--topic", "t")
         refused = [
             aclog("acls", "add", *where, *rule)
@@ -50,7 +52,8 @@ def test_a_node_that_forgot_its_authorizer(tmp_path):
     assert json.loads(told.out)["kafka"]["decideAlike"] is True
     assert f"no authorizer at {place}: every client may perform every operation there." in status.out
     assert json.loads(listed.out) == []
-    assert f"note: localhost:{ports.controller}: no node that responded has an authorizer" in listed.err
+    for each in (listed, exported, history):
+        assert f"note: localhost:{ports.controller}: no node that responded has an authorizer" in each.err
     step = "et authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer on the node"
     assert listed.err.rstrip().endswith(step)
     assert [each.code for each in refused] == [2, 2, 2]

@@ -412,8 +412,8 @@ _LINES, _FOLDED, _GROUPED, _EXAMPLES = 5, 40, 60, 3
 _LONG = 2 * LONGEST_NAME
 _COMMAND = "aclog review"
 _LEGEND = {
-    regions.EXCEPT: "except: unchanged",
-    "up to ": "up to: an upper bound",
+    regions.EXCEPT: '"except X": nothing changes for X',
+    "up to ": '"up to X": at most X, perhaps less',
 }
 """What words of the table mean: `except billing` may be one that had the access already, or that is denied."""
 

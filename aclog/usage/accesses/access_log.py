@@ -61,7 +61,7 @@ from aclog.usage.accesses.lines import (
     packing_in,
     packing_of,
 )
-from aclog.usage.accesses.objects import ObjectCopies, check_address, is_object_path
+from aclog.usage.accesses.objects import ObjectCopies, check_address, copies_of, is_object_path
 from aclog.usage.accesses.parquet import COLUMNS_READ, ParquetPart, Partition, parquet_parts, partition_of, read_parquet
 from aclog.usage.accesses.table_formats import NEWEST, TableCopy, TableMoment, check_loose_files, copied, tables_among
 
@@ -402,7 +402,7 @@ def find_accesses(
     roots = tables_among([path for path in paths if path not in streams and path not in of_stores])
     moment.check_used(paths, roots.values())
     tables = {path: copied(root, moment, COLUMNS_READ) for path, root in roots.items()}
-    objects = [ObjectCopies.of(path) for path in of_stores]
+    objects = [copies_of(path) for path in of_stores]
     named = {*map(str, map(Path, paths)), *map(_name_of_stream, streams), *tables}
     named |= {file.path for each in objects if not each.is_prefix for file in each.files}
     elsewhere = {*streams, *tables, *of_stores}

@@ -6,6 +6,8 @@ temporary files. Spark reads objects where they are (`aclog spark ingest`).
 
 import re
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path, PurePosixPath
 from shutil import rmtree
@@ -27,6 +29,7 @@ _AT_ONCE: Final = 8
 """Objects that are copied at the same time, each in memory for one block."""
 _MAGIC: Final = (*TABLES, b"PARE")
 """How files begin that tables consist of: the last is encrypted Parquet."""
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _SECRETS: Final = re.compile(r"[?&](?:access_key|secret_key|session_token)=", re.IGNORECASE)
 
 
@@ -38,13 +41,16 @@ def is_object_path(path: str) -> bool:
 def check_address(path: str) -> None:
     """Check that a path is s3://BUCKET/PREFIX without credentials. Raises ConfigError, which never names those.
 
-    A secret may contain `/` or `?`, after which its rest is like a prefix or options: so no part may have an `@`.
+    A secret may contain `/` or `?`, after which its rest is like a prefix or options. So only the prefix may have an
+    `@`, below a name that a bucket of S3 may have: the id of a key has capital letters, and a `:` behind it.
     """
-    bucket, _, prefix = path.partition("?")[0].removeprefix(SCHEME).partition("/")
-    if "@" in path or ":" in bucket or _SECRETS.search(path):
+    address, _, options = path.partition("?")
+    bucket, _, prefix = address.removeprefix(SCHEME).partition("/")
+    is_of_prefix = "@" not in bucket + options and _BUCKET.fullmatch(bucket)
+    if ("@" in path and not is_of_prefix) or ":" in bucket or _SECRETS.search(path):
         raise ConfigError(
-            f"an address of {SCHEME} has `@`, or `:` in its bucket, or a key, so it may hold credentials: expected "
-            "s3://BUCKET/PREFIX, and credentials in the variables or the profile of the AWS SDK"
+            f"an address of {SCHEME} has `@` before its prefix, or `:` in its bucket, or a key, so it may hold "
+            "credentials: expected s3://BUCKET/PREFIX, and credentials in the variables or the profile of the AWS SDK"
         )
     if not bucket or "*" in prefix:
         raise ConfigError(f"{SCHEME}{bucket}/{prefix}: expected s3://BUCKET/PREFIX, without *")
@@ -104,6 +110,29 @@ class ObjectCopies:
         if not files:
             raise ConfigError(f"{address}: no objects (names that begin with `.` or `_` are skipped)")
         return copies
+
+
+_KEPT: ContextVar[dict[str, ObjectCopies] | None] = ContextVar("aclog_object_copies", default=None)
+
+
+@contextmanager
+def copied_once() -> Iterator[None]:
+    """Copy each path once during the `with`, in this thread: all that read it see the same objects."""
+    token = _KEPT.set({})
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
+def copies_of(path: str) -> ObjectCopies:
+    """Return copies of the objects of a path, which `copied_once` may have. Raises as ObjectCopies.of."""
+    kept = _KEPT.get()
+    if kept is None:
+        return ObjectCopies.of(path)
+    if path not in kept:
+        kept[path] = ObjectCopies.of(path)
+    return kept[path]
 
 
 def _found(address: str, quoted: str, options: str) -> tuple[Any, list[Any], bool]:

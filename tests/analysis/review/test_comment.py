@@ -373,9 +373,9 @@ def test_rows_of_no_legal_name_are_no_risk() -> None:
     ("old", "new", "words"),
     [
         ([], [_rule("User:a", "t")], ""),
-        ([_rule("User:a", "t")], [_prefix("User:a", "")], "; except: unchanged"),
-        ([_rule("User:a", "t")], [_rule("User:a", "t"), _rule("User:*", "t")], "; except: unchanged"),
-        ([_rule("User:a", "t", AclOperation.WRITE)], [_rule("User:*", "t")], "; up to: an upper bound"),
+        ([_rule("User:a", "t")], [_prefix("User:a", "")], '; "except X": nothing changes for X'),
+        ([_rule("User:a", "t")], [_rule("User:a", "t"), _rule("User:*", "t")], '; "except X": nothing changes for X'),
+        ([_rule("User:a", "t", AclOperation.WRITE)], [_rule("User:*", "t")], '; "up to X": at most X, perhaps less'),
     ],
 )
 def test_the_foot_has_the_words_of_the_table(

@@ -14,6 +14,7 @@ import pytest
 from aclog.metalog.errors import ConfigError
 from aclog.sources.accesses import read_accesses, read_seen_accesses
 from aclog.usage.accesses.access_log import find_accesses, read_part
+from aclog.usage.accesses.objects import ObjectCopies
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from tests.support.cli.command import aclog
 from tests.support.processes.object_store import object_store
@@ -89,6 +90,26 @@ def test_a_prefix_is_read_as_a_directory(logs, tmp_path):
     assert not list((tmp_path / "scratch").iterdir())
 
 
+def test_a_prefix_may_have_an_at_sign(tmp_path):
+    with object_store({"logs/team@acme/kafka-authorizer.log": text("orders")}) as options:
+        assert len(rows_of(find_accesses([f"s3://logs/team@acme{options}"], UTC))) == 1
+
+
+def test_a_report_copies_a_prefix_once(logs, tmp_path, monkeypatch):
+    acls = tmp_path / "acls.jsonl"
+    acls.write_text(json.dumps(RULE) + "\n")
+    copied, of = [], ObjectCopies.of
+    monkeypatch.setattr(ObjectCopies, "of", lambda path: copied.append(path) or of(path))
+    with object_store({f"logs/kafka/{name}": data for name, data in FILES.items()}) as options:
+        place = f"s3://logs/kafka{options}"
+        for sections in ("lint,unused", "unused", "lint"):
+            copied.clear()
+            out = tmp_path / "report.md"
+            aclog("report", acls, "--accesses", place, "--out", out, "--sections", sections).ok()
+            assert copied == [place]
+            assert not list((tmp_path / "scratch").iterdir())
+
+
 def test_commands_read_a_prefix(logs, tmp_path):
     acls = tmp_path / "acls.jsonl"
     acls.write_text(json.dumps(RULE) + "\n")
@@ -127,10 +148,12 @@ def test_what_cannot_be_read_is_named(monkeypatch):
             "s3://logs/nothing": "s3://logs/nothing: ",
             "s3://none/nothing": "s3://none/nothing: ",
             "s3://logs/*.log": "expected s3://BUCKET/PREFIX, without *",
-            "s3://id:secret@logs/x": "^an address of s3:// has `@`, or `:` in its bucket",
+            "s3://id:secret@logs/x": "^an address of s3:// has `@` before its prefix, or `:` in its bucket",
             "s3://id:a/secret@logs/x": "may hold credentials",
             "s3://id:secret/a": "may hold credentials",
             "s3://id/secret@logs/x": "may hold credentials",
+            "s3://AKIAX/secret@logs/x": "may hold credentials",
+            "s3://secret@logs/x": "may hold credentials",
             "s3://id:a?secret@logs/x": "may hold credentials",
             "s3://": "expected s3://BUCKET/PREFIX",
         }.items():
