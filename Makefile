@@ -118,6 +118,26 @@ build/browser/.ready: $(VENV)/.installed tests/support/web/chromium.py tests/sup
 
 SERVERS := build/jvm/.ready build/shells/.ready build/browser/.ready
 
+build/hadoop-aws/.ready: tests/support/spark/hadoop-aws.xml
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/build/hadoop-aws
+	@touch $@
+
+.PHONY: check-s3
+check-s3: venv build/hadoop-aws/.ready  ## aclog spark on s3a://, by Hadoop's client (660 MB) on a local object store
+	CI=1 $(BIN)/python -m pytest -q -p no:cacheprovider --tier=all tests/pipeline/test_s3.py
+
+# Iceberg's package for Spark follows Spark's versions late
+build/iceberg/.ready: tests/support/spark/iceberg.xml pyproject.toml
+	$(PYTHON) -m venv build/iceberg/venv
+	build/iceberg/venv/bin/pip install --quiet 'pyspark==4.1.*' 'pandas<3' '.[iceberg,usage]'
+	mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/build/iceberg
+	@touch $@
+
+.PHONY: check-iceberg
+check-iceberg: build/iceberg/.ready  ## Iceberg tables on PySpark 4.1 and by pyiceberg, against Spark's own rows: 600 MB
+	scratch=$$(mktemp -d) && trap "rm -rf $$scratch" EXIT && \
+	  build/iceberg/venv/bin/python -m tests.support.spark.iceberg_check build/iceberg/iceberg-spark-runtime-*.jar $$scratch
+
 .PHONY: check
 check: venv  ## lint, types, arrows, and the tests that start no server and no JVM: 2 minutes on 2 cores
 	@$(MAKE) --no-print-directory -j2 lint check-tests

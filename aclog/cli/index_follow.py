@@ -21,7 +21,7 @@ from aclog.terminal.output import emit, note, notices_to, time_text
 from aclog.usage.accesses.access_log import check_no_tables, files_of, listed
 from aclog.usage.accesses.followed import FollowedLog
 from aclog.usage.accesses.lines import FileChangedError
-from aclog.usage.accesses.objects import check_address, is_object_path
+from aclog.usage.accesses.objects import check_address, is_object_path, plain_name
 from aclog.usage.accesses.table_formats import tables_among
 from aclog.usage.window import UnreadAccesses
 
@@ -113,18 +113,19 @@ def file_feed(flags: AccessesFlags) -> Iterator[FileFeed]:
 
     """
     form, profile = stated_format(flags.accesses_format)
-    check_no_tables(tables_among(flags.accesses))
-    for path in filter(is_object_path, flags.accesses):
+    paths = [plain_name(path) for path in flags.accesses]
+    check_no_tables(tables_among(paths))
+    for path in filter(is_object_path, paths):
         check_address(path)
     flags.moment().check_used(flags.accesses, ())
-    for path in flags.accesses:
+    for path in paths:
         if is_object_path(path):
             raise ConfigError(f"--accesses {path}: expected files or a topic with --follow: objects do not grow")
         if path == STDIN:
             raise ConfigError("--accesses -: expected files or a topic with --follow: stdin ends")
         if not any(each.is_file() for each in listed(path, list[OSError]().append)):
             list(files_of(path))  # its error has the reason
-    log = FollowedLog(paths=flags.accesses, zone=parse_zone(flags.accesses_timezone), form=form, profile=profile)
+    log = FollowedLog(paths=paths, zone=parse_zone(flags.accesses_timezone), form=form, profile=profile)
     yield FileFeed(log=log, flags=flags)
 
 

@@ -93,18 +93,19 @@ def update_index(
     each: Each | None = None,
     *,
     configs: AbstractSet[str] = frozenset(),
+    copies: bool = True,
 ) -> None:
     """Take what is new in an access log into an index, and print what that was.
 
-    `each` reads and judges it, by default processes of this machine. `configs`: the properties of brokers whose values
-    `settings` has.
+    `each` reads and judges it, by default processes of this machine; `copies`: as AccessLog.of.
+    `configs`: the properties of brokers whose values `settings` has.
 
     Raises:
         ConfigError: what decides is unknown: the index keeps what accesses needed, for good.
         MetadataError, OSError: the log, the source or the index cannot be read, or the index not written.
 
     """
-    log = flags.open(each)
+    log = flags.open(each, copies=copies)
     choice = source.choose()
     cluster_id = cluster_of(choice.source)
     with UsageIndex.create(directory) as index:

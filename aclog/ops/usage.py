@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import groupby
+from tempfile import gettempdir
 from typing import Any, Final, Protocol, Self
 
 import numpy as np
@@ -40,6 +41,7 @@ from aclog.usage.accesses.access_batch import AccessForm
 from aclog.usage.accesses.access_log import NO_STREAMS, STDIN, AccessInput, explain_unread, find_accesses
 from aclog.usage.accesses.layouts import DEFAULT_PATTERN, Profile
 from aclog.usage.accesses.lines import LONGEST_LINE, LongLine, StreamCopy
+from aclog.usage.accesses.objects import check_address, is_object_path
 from aclog.usage.accesses.table_formats import NEWEST, TableMoment
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, Ranges
 from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
@@ -104,6 +106,13 @@ TOPIC_SCHEME: Final = "kafka://"
 """The beginning of a topic's address."""
 FEW: Final = 3
 """Texts that are listed of many."""
+
+
+def _uncopied(path: str) -> ConfigError:
+    return ConfigError(
+        f"--accesses {path}: a table or objects, which are copied to {gettempdir()} of the driver first: executors on "
+        "other machines cannot read them there: expected files, --master local[*], or the command without Spark"
+    )
 
 
 def workers_for(size: int, workers: int | None) -> Each:
@@ -179,8 +188,11 @@ class AccessLog:
         explain: int = 0,
         streams: Mapping[str, StreamCopy] = NO_STREAMS,
         moment: TableMoment = NEWEST,
+        copies: bool = True,
     ) -> Self:
         """Find the files; `each` reads them, by default processes of this machine. Stdin (`-`) is read to its end.
+
+        `copies`: whether what reads them can read temporary files of this process: copies of tables and objects.
 
         `explain`: how many lines with unread accesses are shown. `streams`: the copies of other paths that are streams.
         `moment`: the version of a table of Delta or Iceberg.
@@ -204,12 +216,12 @@ class AccessLog:
                     "--accesses -: Spark's executors cannot read stdin: write the accesses to a file first"
                 )
             read[STDIN] = StreamCopy.of(sys.stdin.buffer, display_name(STDIN))
+        for path in () if copies else filter(is_object_path, flags.accesses):
+            check_address(path)
+            raise _uncopied(path)
         accesses = find_accesses(flags.accesses, zone, form, profile, streams=read, moment=moment)
-        if each is not None and (accesses.tables or accesses.objects):
-            raise ConfigError(
-                f"--accesses {flags.accesses[0]}: Spark's executors cannot read the driver's copy of a table or an "
-                "object: expected files, or the command without Spark"
-            )
+        if accesses.tables and not copies:
+            raise _uncopied(flags.accesses[0])
         note_input(accesses, explain)
         each = each or workers_for(accesses.size, flags.workers)
         names = ", ".join(flags.accesses)

@@ -7,9 +7,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from attrs import frozen
+from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
@@ -68,6 +70,99 @@ def read_bytes(spark: SparkSession, name: str, most: int | None = None) -> bytes
             stream.close()
 
 
+# Changes, by URI alone: files of this machine need no JVM.
+
+
+def exists(spark: SparkSession, name: str) -> bool:
+    """Return whether a URI names a file or a directory. Raises as `is_directory`."""
+    with _errors(name):
+        return bool(_file_system(spark, name).exists(_path(spark, name)))
+
+
+def children(spark: SparkSession, directory: str) -> list[str]:
+    """Return the names in a directory, hidden ones included; none without such a directory. Raises as `exists`."""
+    return [str(status.getPath().getName()) for status in _statuses(spark, directory)]
+
+
+def _statuses(spark: SparkSession, directory: str) -> list[Any]:
+    with _errors(directory):
+        try:
+            return list(_file_system(spark, directory).listStatus(_path(spark, directory)))
+        except Py4JJavaError as error:
+            if "FileNotFoundException" in str(error):
+                return []
+            raise
+
+
+@frozen(kw_only=True)
+class StoredFile:
+    """A file of a directory, and by what a change of it is detected."""
+
+    name: str
+    size: int
+    modified: int
+    """In ms since 1970."""
+    tag: str | None
+    """The version of an object, where the store has one."""
+
+
+def files_in(spark: SparkSession, directory: str) -> list[StoredFile]:
+    """Return the files of a directory by name; none without such a directory. Raises as `exists`."""
+    files = [
+        StoredFile(
+            name=str(status.getPath().getName()),
+            size=int(status.getLen()),
+            modified=int(status.getModificationTime()),
+            tag=str(status.getEtag()) if is_instance_of(_gateway(spark), status, _TAGGED) else None,
+        )
+        for status in _statuses(spark, directory)
+        if status.isFile()
+    ]
+    return sorted(files, key=lambda file: file.name)
+
+
+_TAGGED: Final = "org.apache.hadoop.fs.EtagSource"
+
+
+def create(spark: SparkSession, name: str, content: bytes) -> bool:
+    """Create a small file, in one step; return False if there is one. Raises as `exists`."""
+    with _errors(name):
+        try:
+            stream = _file_system(spark, name).create(_path(spark, name), False)
+            try:
+                stream.write(bytearray(content))
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            if "FileAlreadyExistsException" in str(error):
+                return False
+            raise
+        return True
+
+
+def copy_from_local(spark: SparkSession, source: Path, name: str) -> None:
+    """Copy a file of this machine to a new file. Raises as `exists`."""
+    with _errors(name):
+        path = _path(spark, source.absolute().as_uri())
+        _file_system(spark, name).copyFromLocalFile(False, False, path, _path(spark, name))
+
+
+def copy_to_local(spark: SparkSession, name: str, target: Path) -> None:
+    """Copy a file to this machine. Raises as `exists`."""
+    with _errors(name):
+        path = _path(spark, target.absolute().as_uri())
+        raw = True  # no file of checksums beside it
+        _file_system(spark, name).copyToLocalFile(False, _path(spark, name), path, raw)
+
+
+def delete(spark: SparkSession, name: str, *, recursive: bool = False) -> None:
+    """Delete a file or a directory. Raises ConfigError: there is no such file, or as `exists`."""
+    with _errors(name):
+        deleted = bool(_file_system(spark, name).delete(_path(spark, name), recursive))
+    if not deleted:
+        raise ConfigError(f"{name}: deleted by another process")
+
+
 def _path(spark: SparkSession, name: str) -> Any:
     return _jvm(spark).org.apache.hadoop.fs.Path(name)
 
@@ -78,6 +173,10 @@ def _file_system(spark: SparkSession, name: str) -> Any:
 
 def _jvm(spark: SparkSession) -> Any:
     return spark.sparkContext._jvm
+
+
+def _gateway(spark: SparkSession) -> Any:
+    return spark.sparkContext._gateway
 
 
 @contextmanager

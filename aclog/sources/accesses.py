@@ -40,7 +40,7 @@ from aclog.usage.accesses.lines import (
     once_each,
     packing_of,
 )
-from aclog.usage.accesses.objects import is_object_path
+from aclog.usage.accesses.objects import is_object_path, plain_name
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -149,7 +149,7 @@ def _is_acl(line: bytes) -> bool:
 def _rereadable(path: str) -> Iterator[str]:
     """Yield a path that can be read several times: of stdin or a pipe, its copy; errors name the stream."""
     if not is_stream(path):
-        yield path
+        yield plain_name(path)
         return
     opened = nullcontext(sys.stdin.buffer) if path == STDIN else Path(path).open("rb")  # noqa: SIM115 - closed below
     with opened as stream, StreamCopy.of(stream, display_name(path)) as copy:

@@ -6,7 +6,8 @@ import pytest
 
 from aclog.cli.spark.flags import DELTA_CONFIGURATION, SessionFlags
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.output_directory import check_new
+from aclog.pipeline.output_directory import check_new, local_directory
+from tests.support.cli.command import aclog
 
 
 def test_packages_and_settings_of_a_session():
@@ -25,7 +26,20 @@ def test_what_is_no_setting_of_spark(text):
         SessionFlags(conf=[text]).settings()
 
 
-def test_an_output_in_another_store_is_refused(tmp_path):
-    assert check_new(Path(tmp_path.as_uri()) / "a b") == tmp_path / "a b"
-    with pytest.raises(ConfigError, match=r"--out s3a://lake/x: expected a directory of this machine"):
-        check_new(Path("s3a://lake/x"))
+def test_where_an_output_goes(tmp_path):
+    assert check_new(f"{tmp_path.as_uri()}/a%20b") == tmp_path / "a b"
+    assert check_new("s3a://lake/x/") == check_new(Path("s3a://lake/x")) == "s3a://lake/x"
+    with pytest.raises(ConfigError, match="no such directory"):
+        check_new(f"{tmp_path.as_uri()}/missing/x")
+
+
+def test_a_database_is_in_files_alone(tmp_path):
+    assert local_directory(tmp_path.as_uri(), "--index", "a database") == tmp_path
+    with pytest.raises(
+        ConfigError, match=r"--index s3a://lake/x: expected a directory of this machine, .*: a database"
+    ):
+        local_directory("s3a://lake/x", "--index", "a database")
+    for arguments in (("ingest", tmp_path, "--append", "--out"), ("usage-index", "--accesses", tmp_path, "--index")):
+        refused = aclog("spark", *arguments, "s3a://lake/x")
+        assert refused.code == 2
+        assert "s3a://lake/x: expected a directory of this machine" in refused.err

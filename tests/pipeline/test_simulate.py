@@ -141,18 +141,20 @@ def test_what_cannot_be_decided_may_be_decided_differently(spark, tmp_path, caps
     assert simulate_command(spark, str(tmp_path / "table"), tmp_path / "more", before, after)
 
 
-def two_policies(first, second, settings):
-    return TwoPolicies.of(first, second, (settings, settings), configs=(frozenset(), frozenset()), proves="x")
+def two_policies(spark, first, second, settings):
+    return TwoPolicies.of(spark, first, second, (settings, settings), configs=(frozenset(), frozenset()), proves="x")
 
 
-def test_one_warning_tells_of_both_states_that_no_kafka_is_known(tmp_path, capsys):
+def test_one_warning_tells_of_both_states_that_no_kafka_is_known(spark, tmp_path, capsys):
     path = tmp_path / "rules"
     path.write_text(f"{json.dumps(object_of_rule(evolve(acl('User:a', 'orders'), host='10.0.0.0/8')))}\n")
-    two_policies(SourceFlags(acls=str(path)), SecondStateFlags(to_acls=str(path)), Settings(is_kafka_stated=False))
+    two_policies(
+        spark, SourceFlags(acls=str(path)), SecondStateFlags(to_acls=str(path)), Settings(is_kafka_stated=False)
+    )
     assert capsys.readouterr().err.count("the version of the brokers is unknown") == 1
 
 
-def test_controllers_count_for_what_they_decide(tmp_path, capsys):
+def test_controllers_count_for_what_they_decide(spark, tmp_path, capsys):
     """The brokers were upgraded, the controller was not: whether a CREATE is allowed from a range is not known."""
     path = tmp_path / "log"
     for operation, ranges in ((AclOperation.READ, None), (AclOperation.CREATE, Ranges.UNKNOWN)):
@@ -161,7 +163,7 @@ def test_controllers_count_for_what_they_decide(tmp_path, capsys):
         write_log(path, [controller(9, 30), registration(1, 33), acl_record(1, rule)])
         (tmp_path / "rules").write_text(f"{json.dumps(object_of_rule(rule))}\n")
         flags = SourceFlags(log=path), SecondStateFlags(to_acls=str(tmp_path / "rules"))
-        both = two_policies(*flags, Settings(is_kafka_stated=False))
+        both = two_policies(spark, *flags, Settings(is_kafka_stated=False))
         for each in (both.before, both.after):
             kafka = each.rules.intervals.kafka
             if ranges is None:
@@ -172,7 +174,7 @@ def test_controllers_count_for_what_they_decide(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("second_is_log", [True, False])
-def test_a_finalized_metadata_version_states_the_kafka_of_both_states(tmp_path, capsys, second_is_log):
+def test_a_finalized_metadata_version_states_the_kafka_of_both_states(spark, tmp_path, capsys, second_is_log):
     """No broker is registered; at 4.4-IV1 every node has to be of Kafka 4.4."""
     ranged = evolve(acl("User:a", "orders"), host="10.0.0.0/8")
     level = FeatureLevelRecord(name="metadata.version", feature_level=33)
@@ -183,7 +185,7 @@ def test_a_finalized_metadata_version_states_the_kafka_of_both_states(tmp_path, 
         flags = SourceFlags(acls=rules), SecondStateFlags(to_log=log)
     else:
         flags = SourceFlags(log=log), SecondStateFlags(to_acls=rules)
-    both = two_policies(*flags, Settings(is_kafka_stated=False))
+    both = two_policies(spark, *flags, Settings(is_kafka_stated=False))
     assert [(each.settings.cidr, each.rules.intervals.kafka) for each in (both.before, both.after)] == [
         (True, None)
     ] * 2
@@ -198,14 +200,14 @@ def test_what_an_unknown_kafka_may_decide_is_not_judged(spark, tmp_path, capsys)
     frame_of(spark, rows).write.parquet(str(tmp_path / "log"))
     first, second = SourceFlags(acls=str(tmp_path / "one")), SecondStateFlags(to_acls=str(tmp_path / "none"))
     unnamed = Settings(is_kafka_stated=False)
-    both = two_policies(first, second, unnamed)
+    both = two_policies(spark, first, second, unnamed)
     assert capsys.readouterr().err.count("state it with --kafka-version V") == 1
     assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "out", both.before, both.after)
     assert [row.principal for row in spark.read.parquet(str(tmp_path / "out")).collect()] == ["User:b"]
     unread = "1 access could not be read or decided (UNKNOWN_KAFKA 1; unknown broker at an unknown hour)"
     undecided = f"{unread}: rules that may apply to them change"
     assert undecided in capsys.readouterr().err
-    known = two_policies(first, second, unnamed.of_generation(Generation.V4_4))
+    known = two_policies(spark, first, second, unnamed.of_generation(Generation.V4_4))
     assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "known", known.before, known.after)
     assert spark.read.parquet(str(tmp_path / "known")).count() == 2
 

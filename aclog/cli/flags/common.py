@@ -581,11 +581,11 @@ class AccessesFlags:
         """Return the version of a table. Raises ConfigError: as table_moment."""
         return table_moment(self.version_as_of, self.timestamp_as_of)
 
-    def open(self, each: "Each | None" = None) -> "AccessLog":
-        """Find the files; `each` reads them, by default processes of this machine. Raises as AccessLog.of."""
+    def open(self, each: "Each | None" = None, *, copies: bool = True) -> "AccessLog":
+        """Find the files; `each` reads them, by default processes of this machine. `copies`, errors: AccessLog.of."""
         from aclog.ops.usage import AccessLog  # here: needs the extra `usage`
 
-        return AccessLog.of(self, each, explain=self.explain_unread, moment=self.moment())
+        return AccessLog.of(self, each, explain=self.explain_unread, moment=self.moment(), copies=copies)
 
 
 def given_accesses(flags: "ReadAccesses") -> AccessesFlags | None:

@@ -47,15 +47,20 @@ def history(log: TargetLog, out: Out, session: SessionFlags) -> None:
     from aclog.ops.extras import need_spark_extra
 
     need_spark_extra()
-    from aclog.cli.spark.spark_session import check_log, spark_session
-    from aclog.pipeline.output_directory import check_new, local_directory
+    from aclog.cli.spark.spark_session import check_copied_log, check_local_log, spark_session
+    from aclog.pipeline.output_directory import check_new
 
-    out, log = check_new(out), local_directory(log, "--log")
-    check_log(log)
+    place = check_new(out)
+    check_local_log(log)
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import history_command
+        from aclog.pipeline.log_copies import local_log
+        from aclog.pipeline.outputs import check_absent
 
-        history_command(spark, log.absolute(), out)
+        check_absent(spark, place)
+        with local_log(spark, log, by_workers=True) as directory:
+            check_copied_log(log, directory)
+            history_command(spark, directory.absolute(), place)
 
 
 @app.command()
@@ -81,19 +86,21 @@ def when(
 
     need_spark_extra()
     from aclog.analysis.timeline import question_of
-    from aclog.cli.spark.spark_session import check_log, spark_session
+    from aclog.cli.spark.spark_session import check_copied_log, check_local_log, spark_session
     from aclog.ops.policies import settings_of
-    from aclog.pipeline.output_directory import local_directory
 
     action.check()
     how = output.choose()
-    settings, log = settings_of(authorizer), local_directory(log, "--log")
+    settings = settings_of(authorizer)
     question = question_of(action.query(who.principals(), who.host), action.needs())
-    check_log(log)
+    check_local_log(log)
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import when_command
+        from aclog.pipeline.log_copies import local_log
 
-        when_command(spark, log.absolute(), question, settings, how)
+        with local_log(spark, log, by_workers=True) as directory:
+            check_copied_log(log, directory)
+            when_command(spark, directory.absolute(), question, settings, how)
 
 
 @app.command()
@@ -126,15 +133,17 @@ def authorize(
 
     decided.check()
     moment = requests.moment()
-    out = check_new(out)
+    place = check_new(out)
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import Policy, authorize_command, rules_of
         from aclog.ops.policies import settings_of
+        from aclog.pipeline.outputs import check_absent
 
+        check_absent(spark, place)
         configs = authorizer.configs()
         rules, settings = rules_of(spark, source, settings_of(authorizer), own_time=decided.own_time, configs=configs)
         policy = Policy(rules=rules, settings=settings, own_time=decided.own_time)
-        code = authorize_command(spark, requests.requests, out, policy, decided, moment=moment)
+        code = authorize_command(spark, requests.requests, place, policy, decided, moment=moment)
     raise Exit(code)
 
 
@@ -173,14 +182,15 @@ def ingest(
 
     check_report(report, appending)
     column_pairs(layout.column or ())
-    out = local_directory(out, "--out") if appending.appends else check_new(out)
+    why = "the ledger of --append and --follow is a database"
+    place = local_directory(out, "--out", why) if appending.appends else check_new(out)
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import append_command, ingest_command
 
-        if appending.appends:
-            code = append_command(spark, paths, out, layout, appending=appending, report=report)
+        if isinstance(place, Path) and appending.appends:
+            code = append_command(spark, paths, place, layout, appending=appending, report=report)
         else:
-            code = ingest_command(spark, paths, out, layout, report)
+            code = ingest_command(spark, paths, place, layout, report)
     raise Exit(code)
 
 
@@ -211,20 +221,22 @@ def usage(
     from aclog.cli.spark.spark_session import spark_session
     from aclog.pipeline.output_directory import check_new
 
-    out = check_new(out)
+    place = check_new(out)
     moment = requests.moment()
     with spark_session(session) as spark:
         from aclog.cli.flags.common import window_end
         from aclog.cli.spark.commands import Policy, rules_of, usage_command
         from aclog.ops.policies import settings_of
+        from aclog.pipeline.outputs import check_absent
 
+        check_absent(spark, place)
         own_time = source.log is not None and source.as_of is None
         # a bad flag is reported before the source is read, which can take minutes
         settings, until = settings_of(authorizer), window_end(window.until)
         what, configs = "which ACLs are needed cannot be judged", authorizer.configs()
         rules, settings = rules_of(spark, source, settings, own_time=own_time, configs=configs, proves=what)
         policy = Policy(rules=rules, settings=settings, own_time=own_time)
-        usage_command(spark, requests.requests, out, policy, flags=window, until=until, moment=moment)
+        usage_command(spark, requests.requests, place, policy, flags=window, until=until, moment=moment)
 
 
 @app.command()
@@ -256,18 +268,20 @@ def simulate(
     from aclog.cli.spark.spark_session import spark_session
     from aclog.pipeline.output_directory import check_new
 
-    out = check_new(out)
+    place = check_new(out)
     after.check(source)
     moment = requests.moment()
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import TwoPolicies, simulate_command
         from aclog.ops.policies import settings_of
+        from aclog.pipeline.outputs import check_absent
 
         after_flags, what = after.authorizer(authorizer), "which decisions change cannot be judged"
         settings = settings_of(authorizer), settings_of(after_flags)
         configs = authorizer.configs(), after_flags.configs()
-        both = TwoPolicies.of(source, after, settings, configs=configs, proves=what)
-        changes = simulate_command(spark, requests.requests, out, both.before, both.after, moment=moment)
+        check_absent(spark, place)
+        both = TwoPolicies.of(spark, source, after, settings, configs=configs, proves=what)
+        changes = simulate_command(spark, requests.requests, place, both.before, both.after, moment=moment)
     raise Exit(int(changes))
 
 
@@ -278,7 +292,7 @@ def usage_index(
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
     index: Annotated[
-        Path,
+        str,
         Option("--index", metavar="DIR", help="The index; a new or empty directory becomes one.", show_default=False),
     ],
     session: SessionFlags,
@@ -287,7 +301,8 @@ def usage_index(
 
     The index is the same as that of `aclog accesses index`, and either command can
     continue it. Spark's workers read the files, which must exist under the same
-    paths on every worker; the driver writes the index.
+    paths on every worker; the driver writes the index. Objects (s3://, s3a://) are
+    copied first, for workers on this machine.
 
     [bold]Example[/]
 
@@ -300,15 +315,19 @@ def usage_index(
     from functools import partial
 
     from aclog.cli.index_update import update_index
-    from aclog.cli.spark.spark_session import spark_session
+    from aclog.cli.spark.spark_session import local_source, spark_session
     from aclog.ops.policies import settings_of
+    from aclog.pipeline.output_directory import local_directory
 
     settings, how = settings_of(authorizer), output.choose()
+    directory = local_directory(index, "--index", "an index is a database")
     with spark_session(session) as spark:
+        from aclog.pipeline.log_copies import is_here
         from aclog.pipeline.session import each_on_spark
 
-        each = partial(each_on_spark, spark)
-        update_index(source, accesses, settings, index, how, each, configs=authorizer.configs())
+        each, configs = partial(each_on_spark, spark), authorizer.configs()
+        with local_source(spark, source) as here:
+            update_index(here, accesses, settings, directory, how, each, configs=configs, copies=is_here(spark))
 
 
 @app.command()
@@ -324,7 +343,8 @@ def suggest(
     """Suggest the minimal rules that keep every access of a log, as `aclog accesses suggest` does; Spark reads the log.
 
     Spark's workers read and count the files, which must exist under the same
-    paths on every worker; the driver judges the distinct accesses.
+    paths on every worker; the driver judges the distinct accesses. Objects (s3://,
+    s3a://) are copied first, for workers on this machine.
 
     [bold]Example[/]
 
@@ -336,7 +356,7 @@ def suggest(
     need_usage_extra()
     from functools import partial
 
-    from aclog.cli.spark.spark_session import spark_session
+    from aclog.cli.spark.spark_session import local_source, spark_session
     from aclog.cli.usage_report import print_suggestion
     from aclog.ops.policies import settings_of
     from aclog.ops.usage import suggest_least
@@ -344,11 +364,10 @@ def suggest(
     settings, how, topics = settings_of(authorizer), output.choose(), source.topics()
     options = flags.options(window, topics)
     with spark_session(session) as spark:
+        from aclog.pipeline.log_copies import is_here
         from aclog.pipeline.session import each_on_spark
 
-        each = partial(each_on_spark, spark)
-        log, choice = (
-            accesses.open(each),
-            source.choose(topics=topics),
-        )
-        print_suggestion(suggest_least(log, choice, settings, options, authorizer.configs()), flags, how)
+        log = accesses.open(partial(each_on_spark, spark), copies=is_here(spark))
+        with local_source(spark, source) as here:
+            choice = here.choose(topics=topics)
+            print_suggestion(suggest_least(log, choice, settings, options, authorizer.configs()), flags, how)

@@ -5,11 +5,10 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -23,7 +22,7 @@ from aclog.cli.flags.common import Output, SourceFlags
 from aclog.cli.flags.question import SecondStateFlags
 from aclog.cli.signals import Stop, on_signals
 from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, ReportFlags, UsageFlags, column_pairs
-from aclog.cli.spark.spark_session import check_log
+from aclog.cli.spark.spark_session import check_log, local_source
 from aclog.cli.transfer.output import open_output
 from aclog.cli.usage_report import summary_lines
 from aclog.metalog.errors import ConfigError, plural
@@ -48,7 +47,9 @@ from aclog.pipeline.accesses.files import PinnedFiles
 from aclog.pipeline.authorize import authorize, events, flips_of, simulated, undecided_of, without_time
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.history.intervals import begin_and_intervals, contradictions_raised, history, intervals, known_from
-from aclog.pipeline.output_directory import check_new, local_directory, new_directory
+from aclog.pipeline.output_directory import Place
+from aclog.pipeline.outputs import PARQUET, Form, NewOutput, check_absent, new_output
+from aclog.pipeline.storage import joined
 from aclog.pipeline.usage import AccessRows, rejected_lines, unread_lines, usage
 from aclog.snapshots.deciding_kafka import possible_kafka
 from aclog.snapshots.image import Image
@@ -112,15 +113,25 @@ def rules_of(
         MetadataError, OSError: the source is damaged, or does not reach the requested point.
 
     """
-    if flags.log is not None:
-        flags = evolve(flags, log=local_directory(flags.log, "--log"))
-    source = flags.choose()
-    if not own_time:
+    with local_source(spark, flags, by_workers=own_time) as here:
+        source = here.choose()
+        if own_time:
+            return _rules_of_history(spark, here, source, settings, configs, proves)
         image = source.image()
         _check_premises(source, configs, proves)
-        rules, settings = deciding_rules_of_state(image, settings)
-        warn_of_unknown_kafka(rules)
-        return rules, settings
+    rules, settings = deciding_rules_of_state(image, settings)
+    warn_of_unknown_kafka(rules)
+    return rules, settings
+
+
+def _rules_of_history(
+    spark: SparkSession,
+    flags: SourceFlags,
+    source: ChosenSource,
+    settings: Settings,
+    configs: AbstractSet[str],
+    proves: str | None,
+) -> tuple[Rules, Settings]:
     if flags.log is None or flags.as_of is not None:
         raise ConfigError("--own-time decides each row by the ACLs of its own time: expected --log and no --as-of")
     log = flags.log.absolute()  # the path is resolved by workers, which run in directories of their own
@@ -148,6 +159,7 @@ class TwoPolicies:
     @classmethod
     def of(
         cls,
+        spark: SparkSession,
         first: SourceFlags,
         second: SecondStateFlags,
         settings: tuple[Settings, Settings],
@@ -165,16 +177,19 @@ class TwoPolicies:
             MetadataError, OSError: a source is damaged, or does not reach the requested point.
 
         """
-        choice, source = first.choose(), second.source(first)
-        image = choice.image()
-        _check_premises(choice, configs[0], proves)
+        source = second.source(first)
+        with local_source(spark, first) as here:
+            choice = here.choose()
+            image = choice.image()
+            _check_premises(choice, configs[0], proves)
         rules, other = Rules.of_image(image.acls), None
         if source is None:
             changed = changed_rules(rules, second.changes())
         else:
-            choice = source.choose()
-            other = choice.image()
-            _check_premises(choice, configs[1], proves)
+            with local_source(spark, source) as here:
+                choice = here.choose()
+                other = choice.image()
+                _check_premises(choice, configs[1], proves)
             changed = Rules.of_image(other.acls)
         old, new = _deciding(image, other)
         policies = _policy(rules, settings[0], old), _policy(changed, settings[1], new)
@@ -231,13 +246,14 @@ def _content(row: Mapping[str, str | None]) -> tuple[str | None, ...]:
 
 
 _DECISIONS = ("ALLOWED", "DENIED", "ERROR")
+_WITH_EVENTS: Final[Mapping[str, Form]] = {"decided": "parquet", "events": "json"}
 _REASONS = 5
 
 
 def authorize_command(
     spark: SparkSession,
     requests: str,
-    out: Path,
+    out: Place,
     policy: Policy,
     flags: DecidedFlags | None = None,
     *,
@@ -256,14 +272,14 @@ def authorize_command(
     decided = _with_malformed(authorize(accesses, policy.rules, policy.settings, own_time=policy.own_time))
     form = None if flags is None else flags.as_
     place = "" if form is None else "decided"
-    with new_directory(out) as partial, files.verified():
+    with new_output(spark, out, PARQUET if form is None else _WITH_EVENTS) as unfinished, files.verified():
         if flags is not None and form is not None:
             events(decided, form, source=flags.event_source)  # refused before the job, not after it
-        decided.write.parquet(str(partial / place))
+        unfinished.write(decided, place)
         if flags is not None and form is not None:
-            _write_events(spark.read.parquet(str(partial / place)), partial / "events", flags, form)
+            _write_events(unfinished, place, flags, form)
     # counted in what was written: counting `decided` would run the job a second time
-    written = spark.read.parquet(str(out / place))
+    written = spark.read.parquet(joined(str(out), place) if place else str(out))
     counts = {row["decision"]: row["count"] for row in written.groupBy("decision").count().collect()}
     for line in aligned(("requests", "decision"), [(f"{counts.get(name, 0):,}", name) for name in _DECISIONS]):
         say(line)
@@ -274,15 +290,16 @@ def authorize_command(
     return BAD_INPUT
 
 
-def _write_events(written: DataFrame, out: Path, flags: DecidedFlags, form: EventForm) -> None:
+def _write_events(output: NewOutput, decided: str, flags: DecidedFlags, form: EventForm) -> None:
     """Write an event for each decided row that is wanted."""
+    written = output.read(decided)
     if form is EventForm.OCSF and (timeless := without_time(written)):
         raise ConfigError(
             f"{timeless:,} of the requests {'has' if timeless == 1 else 'have'} no timestamp, and an OCSF event must "
             "have a time: leave them out, or export --as cloudevents"
         )
     rows = written if flags.only is None else written.where(F.col("decision") == flags.only.upper())
-    events(rows, form, source=flags.event_source).write.json(str(out))
+    output.write(events(rows, form, source=flags.event_source), "events", "json")
 
 
 def _with_malformed(decided: DataFrame) -> DataFrame:
@@ -302,7 +319,7 @@ def _reasons(written: DataFrame) -> list[tuple[str, int]]:
 # `aclog spark history`: every ACL with the interval in which it was in force, as Parquet.
 
 
-def history_command(spark: SparkSession, log: Path, out: Path) -> None:
+def history_command(spark: SparkSession, log: Path, out: Place) -> None:
     """Write the history of a log directory to `out`, a directory of Parquet files, and print its counts.
 
     `out` appears only once it is complete. Notes on the log come from `aclog.cli.spark.spark_session.check_log`.
@@ -315,15 +332,15 @@ def history_command(spark: SparkSession, log: Path, out: Path) -> None:
         PySparkException, Py4JJavaError: a job failed; its text holds the error of a segment that cannot be read.
 
     """
-    with contradictions_raised(spark, log), new_directory(out) as partial:
-        counts = _write(spark, log, partial)
+    with contradictions_raised(spark, log), new_output(spark, out) as unfinished:
+        counts = _write(spark, log, unfinished)
     say(f"{out}: {counts['rules']:,} rules, {counts['in_force']:,} of them in force")
 
 
-def _write(spark: SparkSession, log: Path, out: Path) -> dict[str, int]:
+def _write(spark: SparkSession, log: Path, output: NewOutput) -> dict[str, int]:
     counts = Observation()  # counts while writing, in the same job
     in_force = F.count_if(F.col("removed_offset").isNull()).alias("in_force")
-    history(spark, log).observe(counts, F.count("*").alias("rules"), in_force).write.parquet(str(out))
+    output.write(history(spark, log).observe(counts, F.count("*").alias("rules"), in_force))
     return counts.get
 
 
@@ -333,7 +350,7 @@ def _write(spark: SparkSession, log: Path, out: Path) -> dict[str, int]:
 STDOUT = "-"
 
 
-def say_counts(counts: Counts, rejects: Path) -> None:
+def say_counts(counts: Counts, rejects: str) -> None:
     """Print the number of lines of each kind, and warn of rejects, which are in this directory."""
     for line in aligned(("lines", "what"), _rows(counts)):
         say(line)
@@ -341,7 +358,7 @@ def say_counts(counts: Counts, rejects: Path) -> None:
         warn(f"{counts.rejected:,} of {counts.total:,} lines are not accesses: see {rejects}")
 
 
-def write_summary(place: str | None, out: Path, counts: Counts, appended: Appended | None, *, committed: bool) -> None:
+def write_summary(place: str | None, out: Place, counts: Counts, appended: Appended | None, *, committed: bool) -> None:
     """Write the summary to a file, which is replaced, or to stdout; nothing if there is no place.
 
     Raises:
@@ -358,7 +375,7 @@ def write_summary(place: str | None, out: Path, counts: Counts, appended: Append
             file.write(f"{text}\n".encode())
 
 
-def _summary(out: Path, counts: Counts, appended: Appended | None, *, committed: bool) -> dict[str, object]:
+def _summary(out: Place, counts: Counts, appended: Appended | None, *, committed: bool) -> dict[str, object]:
     summary: dict[str, object] = {
         "out": str(out),
         "committed": committed,
@@ -454,7 +471,7 @@ class _Rounds:
         """Append once, and report the lines."""
         done = self._steadily()
         if self.report.summary != STDOUT:
-            say_counts(done.counts, self.ledger.out / "rejects")
+            say_counts(done.counts, str(self.ledger.out / "rejects"))
             say(_text(done))
         for path in done.waiting:
             note(f"{path}: ends in an incomplete line, which is read once it is complete")
@@ -514,7 +531,7 @@ def _text(done: Appended) -> str:
 
 
 def ingest_command(
-    spark: SparkSession, paths: Sequence[str], out: Path, flags: IngestFlags, report: ReportFlags | None = None
+    spark: SparkSession, paths: Sequence[str], out: Place, flags: IngestFlags, report: ReportFlags | None = None
 ) -> int:
     """Write `out`/accesses and `out`/rejects, print the counts, and warn of rejects; return the exit code.
 
@@ -523,7 +540,7 @@ def ingest_command(
 
     """
     report = report or ReportFlags()
-    check_new(out)
+    check_absent(spark, out)
     columns = column_pairs(flags.column or ())
     ingested = ingest(spark, paths, flags.kind, timezone=flags.timezone, columns=columns)
     try:
@@ -534,7 +551,7 @@ def ingest_command(
         return DENIED
     write_summary(report.summary, out, counts, None, committed=True)
     if report.summary != STDOUT:
-        say_counts(counts, out / "rejects")
+        say_counts(counts, joined(str(out), "rejects"))
     return ALLOWED
 
 
@@ -545,7 +562,7 @@ _MAX_ROWS = 10
 
 
 def simulate_command(
-    spark: SparkSession, requests: str, out: Path, before: Policy, after: Policy, *, moment: TableMoment = NEWEST
+    spark: SparkSession, requests: str, out: Place, before: Policy, after: Policy, *, moment: TableMoment = NEWEST
 ) -> bool:
     """Write the accesses whose decision changes as Parquet, and print how many are gained and lost.
 
@@ -555,14 +572,14 @@ def simulate_command(
         ConfigError: `out` exists; the requests cannot be read, lack needed timestamps, or are rotated meanwhile.
 
     """
-    check_new(out)
+    check_absent(spark, out)
     accesses, files = before.accesses(spark, requests, moment)
     good = accesses.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
     sides = [(policy.rules, policy.settings) for policy in (before, after)]
     reported = simulated(good, *sides, own_time=before.own_time).persist()  # small: read for the changes and the rest
     try:
-        with new_directory(out) as partial, files.verified():
-            flips_of(reported, before.rules, after.rules).write.parquet(str(partial))
+        with new_output(spark, out) as unfinished, files.verified():
+            unfinished.write(flips_of(reported, before.rules, after.rules))
             bad = accesses.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
             malformed = bad.count()
             parts = [undecided_of(reported), rejected_lines(spark, requests)]
@@ -628,7 +645,7 @@ _PARTS_OF_A_CORE = 2
 def usage_command(
     spark: SparkSession,
     requests: str,
-    out: Path,
+    out: Place,
     policy: Policy,
     *,
     flags: UsageFlags,
@@ -643,7 +660,7 @@ def usage_command(
         ConfigError: `out` exists; the requests cannot be read, are rotated meanwhile, or none of them has a timestamp.
 
     """
-    check_new(out)
+    check_absent(spark, out)
     rows, files, unread = _usage_rows(spark, requests, moment)
     with files.verified():
         malformed = unread.count() if unread is not None else 0
@@ -660,14 +677,10 @@ def usage_command(
             top=flags.top,
             unread=unknown,
         )
-    with new_directory(out) as partial:
-        for name, table in (
-            ("rules", usage_report.rules),
-            ("denied", usage_report.denied),
-            ("holes", usage_report.holes),
-        ):
-            (partial / name).mkdir(parents=True)
-            pq.write_table(table, partial / name / "part-00000.parquet")
+    tables = {"rules": usage_report.rules, "denied": usage_report.denied, "holes": usage_report.holes}
+    with new_output(spark, out, dict.fromkeys(tables, "parquet")) as unfinished:
+        for name, table in tables.items():
+            unfinished.add(table, name)
     together = f"{out}/rules: all removable ACLs can be removed together"
     for line in summary_lines(usage_report, [together]):
         say(line)

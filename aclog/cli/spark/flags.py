@@ -46,8 +46,13 @@ class RequestFlags:
 
 
 Out: TypeAlias = Annotated[
-    Path,
-    Option("--out", metavar="DIR", help="The directory to create, of Parquet files.", show_default=False),
+    str,
+    Option(
+        "--out",
+        metavar="DIR",
+        help="The directory to create, of Parquet files: a path, or a URI of Hadoop such as s3a://BUCKET/KEY.",
+        show_default=False,
+    ),
 ]
 
 

@@ -8,9 +8,13 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
+from attrs import evolve
+
+from aclog.cli.flags.common import SourceFlags
 from aclog.cli.spark.flags import SessionFlags
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog import open_reader
+from aclog.pipeline.output_directory import place_of
 from aclog.terminal.notices import progress
 from aclog.terminal.output import note
 
@@ -103,6 +107,31 @@ def failure(error: Exception) -> MetadataError:
 
     own = own_error(str(error))
     return ConfigError(own if own is not None else f"Spark failed: {cause(str(error))}")
+
+
+@contextmanager
+def local_source(spark: "SparkSession", flags: SourceFlags, *, by_workers: bool = False) -> Iterator[SourceFlags]:
+    """Yield the flags of a source whose log is on this machine: of another store, its copy. Raises as `local_log`."""
+    from aclog.pipeline.log_copies import local_log
+
+    if flags.log is None:
+        yield flags
+        return
+    with local_log(spark, flags.log, by_workers=by_workers) as directory:
+        yield evolve(flags, log=directory)
+
+
+def check_local_log(log: Path) -> None:
+    """Check a log before a session starts, unless its URI is in another store. Raises as `check_log`."""
+    place = place_of(log)
+    if isinstance(place, Path):
+        check_log(place)
+
+
+def check_copied_log(log: Path, copy: Path) -> None:
+    """Check the copy of a log that `check_local_log` could not examine. Raises as `check_log`."""
+    if not isinstance(place_of(log), Path):
+        check_log(copy)
 
 
 def check_log(log: Path) -> None:

@@ -39,7 +39,7 @@ from aclog.pipeline.accesses.table_formats import (
 )
 from aclog.pipeline.storage import is_directory, joined, local_path
 from aclog.usage.accesses.access_batch import AccessForm
-from aclog.usage.accesses.access_log import TABLE_ENDINGS, check_whole
+from aclog.usage.accesses.access_log import TABLE_ENDINGS, check_complete, check_whole
 from aclog.usage.accesses.parquet import ParquetPart, plain_parts
 from aclog.usage.accesses.table_formats import NEWEST, TableMoment
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
@@ -185,7 +185,9 @@ def _listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def _listed(spark: SparkSession, paths: Sequence[str]) -> list[str]:
-    return _listing(spark, paths).inputFiles()
+    names = _listing(spark, paths).inputFiles()
+    check_complete(names)
+    return names
 
 
 def _pin(spark: SparkSession, name: str) -> Pin:

@@ -10,13 +10,16 @@ from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import define, evolve, field, frozen
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import LongType, StructField, StructType
 
 from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
@@ -51,7 +54,8 @@ from aclog.pipeline.accesses.tables import (
     rows_of_parquet,
     source_of,
 )
-from aclog.pipeline.output_directory import new_directory
+from aclog.pipeline.output_directory import place_of
+from aclog.pipeline.outputs import NewOutput, new_output
 from aclog.terminal.notices import BYTES, progress
 from aclog.usage.accesses.access_log import LEDGER, ContentKey, Part, new_parts
 
@@ -447,25 +451,68 @@ def _split_off(ingested: Ingested, table: Table) -> DataFrame:
     return ingested.rows.mapInArrow(run, from_arrow_schema(schema))
 
 
-def write(ingested: Ingested, out: Path, *, max_reject_rate: float | None = None) -> Counts:
+def write(ingested: Ingested, out: Path | str, *, max_reject_rate: float | None = None) -> Counts:
     """Write `out`/accesses and `out`/rejects as Parquet, and return the counts.
 
-    The input is read once, so that tables and counts agree even if a log grows meanwhile. `out` appears only once it is
-    complete. It must be on a file system that Spark's workers share with this process.
+    The input is read once, so that tables and counts agree even if a log grows meanwhile. `out` is complete once a
+    reader accepts it. It is on a file system that Spark's workers share with this process, or the URI of another store,
+    for which the workers keep the rows on their disks until both tables are written.
 
     Raises:
         ConfigError: `out` exists, a file cannot be read, or was rotated, truncated or replaced since it was listed.
         RejectRateError: more than this share of the lines is not an access; nothing is written.
 
     """
-    with new_directory(out) as unfinished:
-        task = SplitAndWrite(split=ingested.split, directory=str(unfinished))
-        with ingested.files.verified(), readable_errors(ingested.paths):
-            reported = ingested.rows.mapInArrow(task, REPORTED).collect()
-        counts = counted(reported)
-        check_rejects(counts, max_reject_rate)
-        commit_files(unfinished, [row["file"] for row in reported if row["file"]])
+    place = place_of(out)
+    with new_output(ingested.files.spark, place, {"accesses": "parquet", "rejects": "parquet"}) as unfinished:
+        if isinstance(unfinished.at, Path):
+            counts = _write_in_tasks(ingested, unfinished.at, max_reject_rate)
+        else:
+            counts = _write_by_spark(ingested, unfinished, max_reject_rate)
     return counts
+
+
+def _write_in_tasks(ingested: Ingested, directory: Path, max_reject_rate: float | None) -> Counts:
+    task = SplitAndWrite(split=ingested.split, directory=str(directory))
+    with ingested.files.verified(), readable_errors(ingested.paths):
+        reported = ingested.rows.mapInArrow(task, REPORTED).collect()
+    counts = counted(reported)
+    check_rejects(counts, max_reject_rate)
+    commit_files(directory, [row["file"] for row in reported if row["file"]])
+    return counts
+
+
+def _write_by_spark(ingested: Ingested, output: NewOutput, max_reject_rate: float | None) -> Counts:
+    split = partial(_both_parts, ingested.split)
+    kinds = [StructField(name, from_arrow_schema(schema)) for name, schema in SCHEMAS.items()]
+    rows = ingested.rows.mapInArrow(split, StructType([*kinds, StructField("blanks", LongType())]))
+    rows = rows.persist(StorageLevel.DISK_ONLY)
+    try:
+        with ingested.files.verified(), readable_errors(ingested.paths):
+            reason = F.when(F.col("blanks").isNotNull(), Reason.BLANK.value).otherwise(F.col("rejects.reason"))
+            totals = rows.groupBy(reason.alias("reason")).agg(F.sum(F.coalesce("blanks", F.lit(1))).alias("count"))
+            nothing = F.lit(None).cast("string")
+            counts = counted(totals.select("reason", "count", nothing.alias("file"), nothing.alias("source")).collect())
+            check_rejects(counts, max_reject_rate)
+            for table in SCHEMAS:
+                output.write(rows.where(F.col(table).isNotNull()).select(f"{table}.*"), table)
+    finally:
+        rows.unpersist()
+    return counts
+
+
+def _both_parts(split: Splitter, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the accesses and the rejects of some lines, one in each row, and the number of blank lines."""
+    empty: dict[str, Any] = {name: pa.struct(list(schema)) for name, schema in SCHEMAS.items()}
+    for batch in batches:
+        parts = split(batch)
+        for name, rows in (("accesses", parts.accesses), ("rejects", parts.rejects)):
+            columns = {other: pa.nulls(rows.num_rows, kind) for other, kind in empty.items()}
+            columns[name] = rows.to_struct_array()
+            yield pa.record_batch([*columns.values(), pa.nulls(rows.num_rows, pa.int64())], names=[*empty, "blanks"])
+        if parts.blanks:
+            columns = {other: pa.nulls(1, kind) for other, kind in empty.items()}
+            yield pa.record_batch([*columns.values(), pa.array([parts.blanks])], names=[*empty, "blanks"])
 
 
 class RejectRateError(ConfigError):

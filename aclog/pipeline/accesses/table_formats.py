@@ -127,7 +127,7 @@ def _iceberg(spark: SparkSession, table: TableRoot, moment: TableMoment) -> Data
     snapshot = iceberg_snapshot(table, moment, read_metadata(read_bytes(spark, path), path))
     reader = spark.read.format("iceberg")
     # the file of a state, not the directory: the catalog may have a newer state in each job
-    return (reader if snapshot is None else reader.option("snapshot-id", snapshot)).load(path)
+    return (reader if snapshot is None else reader.option("versionAsOf", snapshot)).load(path)
 
 
 # The form of files, by their content: by a file of each ending.

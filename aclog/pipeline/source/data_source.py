@@ -27,7 +27,15 @@ from aclog.pipeline.source.directory import (
     read_options,
     read_range,
 )
-from aclog.pipeline.source.rows import LOG_SCHEMA, arrow_batches, commented_schema, damage_row, push
+from aclog.pipeline.source.rows import (
+    LOG_SCHEMA,
+    MAX_OFFSET,
+    RowSelection,
+    arrow_batches,
+    commented_schema,
+    damage_row,
+    push,
+)
 from aclog.pipeline.spark_versions import (
     Filter,
     ReadAllAvailable,
@@ -196,6 +204,8 @@ class AclogDataSource(DataSource):
     - `damaged`: `fail` (default): reading damaged bytes raises an error with path and byte position. `setAside`: a
       row of record_type DAMAGED replaces them, with the first missing offset and, in `damage`, what is wrong and
       where; everything else is read. A batch is set aside as a whole.
+    - `fromOffset`, `untilOffset`: only records from one offset on, and before another one. Partitions and batches
+      outside are not read.
     - `pushFilters`: with `true`, filters on offset, timestamp and record_type (=, <, <=, >, >=, in) are applied before
       rows are decoded, and partitions that they exclude are skipped; needs spark.sql.python.filterPushdown.enabled. Use
       each `load` in a single query only: Spark 4.3.0 keeps the filters pushed by one query for all later queries on the
@@ -228,6 +238,8 @@ class AclogDataSource(DataSource):
     def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of one stream. Raises ConfigError: before PySpark 4.2."""
         check_streams()
+        if self._options.from_offset or self._options.until_offset is not None:
+            raise ConfigError("options fromOffset and untilOffset: of spark.read: expected startingOffset for a stream")
         return LogStreamReader(self._options, chosen_columns(schema))
 
 
@@ -236,7 +248,9 @@ class LogReader(DataSourceReader):
 
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
-        self._query = Query(schema=schema, set_aside=options.set_aside)
+        last = MAX_OFFSET if options.until_offset is None else options.until_offset - 1
+        selection = RowSelection().with_offsets(first=options.from_offset, last=last)
+        self._query = Query(selection=selection, schema=schema, set_aside=options.set_aside)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the ranges to read, each of whole batches; small ones share a partition.

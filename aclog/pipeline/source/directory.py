@@ -454,6 +454,8 @@ NAMES = (
     "partitionBytes",
     "damaged",
     "pushFilters",
+    "fromOffset",
+    "untilOffset",
     "startingOffset",
     "maxRecordsPerTrigger",
     "failOnDataLoss",
@@ -475,6 +477,8 @@ class Options:
     partition_bytes: int = _PARTITION_BYTES
     set_aside: bool = False
     push_filters: bool = False
+    from_offset: int = 0
+    until_offset: int | None = None
     starting_offset: int | str = EARLIEST
     max_records_per_trigger: int | None = None
     fail_on_data_loss: bool = True
@@ -507,6 +511,8 @@ def read_options(spark_options: Mapping[str, str]) -> Options:
         max_records_per_trigger=_number("maxRecordsPerTrigger", values.get("maxRecordsPerTrigger")),
         push_filters=_boolean("pushFilters", values.get("pushFilters", "false")),
         fail_on_data_loss=_boolean("failOnDataLoss", values.get("failOnDataLoss", "true")),
+        from_offset=_offset("fromOffset", values.get("fromOffset", "0")),
+        until_offset=None if "untilOffset" not in values else _offset("untilOffset", values["untilOffset"]),
     )
     _check_place(options)
     return options
@@ -559,8 +565,12 @@ def _number(name: str, value: str | None) -> int | None:
 def _starting_offset(value: str) -> int | str:
     if value.lower() in {EARLIEST, LATEST}:
         return value.lower()
+    return _offset("startingOffset", value, f"{EARLIEST}, {LATEST} or ")
+
+
+def _offset(name: str, value: str, others: str = "") -> int:
     if not (value.isascii() and value.isdigit()) or int(value) >= 1 << 63:
-        raise ConfigError(f"option startingOffset: {value!r}: expected {EARLIEST}, {LATEST} or an offset")
+        raise ConfigError(f"option {name}: {value!r}: expected {others}an offset")
     return int(value)
 
 

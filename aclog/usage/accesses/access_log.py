@@ -61,7 +61,7 @@ from aclog.usage.accesses.lines import (
     packing_in,
     packing_of,
 )
-from aclog.usage.accesses.objects import ObjectCopies, check_address, copies_of, is_object_path
+from aclog.usage.accesses.objects import ObjectCopies, check_address, copies_of, is_object_path, plain_name
 from aclog.usage.accesses.parquet import COLUMNS_READ, ParquetPart, Partition, parquet_parts, partition_of, read_parquet
 from aclog.usage.accesses.table_formats import NEWEST, TableCopy, TableMoment, check_loose_files, copied, tables_among
 
@@ -303,6 +303,20 @@ def check_whole(out: Path) -> int:
     return int(number)
 
 
+INCOMPLETE: Final = "00-incomplete"
+"""How the name of the marker begins that a table of `aclog spark` in an object store has until it is complete."""
+
+
+def check_complete(names: Iterable[str]) -> None:
+    """Check that no file, by its path or URI, is the marker of an incomplete output. Raises ConfigError: one is."""
+    for name in names:
+        directory, _, last = name.rpartition("/")
+        if last.startswith(f"{INCOMPLETE}."):
+            raise ConfigError(
+                f"{directory}: the incomplete output of a job that runs, failed or was killed: expected a complete one"
+            )
+
+
 # The files of an access log, split into pieces of work.
 
 
@@ -396,6 +410,7 @@ def find_accesses(
         OSError: a file cannot be read.
 
     """
+    paths = [plain_name(path) for path in paths]
     of_stores = [path for path in paths if is_object_path(path)]
     for path in of_stores:
         check_address(path)  # first: other errors name the paths
@@ -414,6 +429,7 @@ def find_accesses(
     pinned += [PinnedFile.of(_name_of_stream(path), copy.place) for path, copy in streams.items()]
     pinned += [PinnedFile.of(path, table.place) for path, table in tables.items()]
     pinned += [file for each in objects for file in each.files]
+    check_complete(file.path for file in pinned)
     files, copies = _without_copies(list(_distinct(pinned)), named)
     log = accesses_in(files, zone, form, profile, named=named)
     if files and not log.files:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
 from typing import Any, Final, Self
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 from weakref import finalize
 
 from attrs import define, field
@@ -24,6 +24,7 @@ from aclog.usage.accesses.lines import TABLES, FileChangedError, PinnedFile
 from aclog.usage.accesses.table_formats import MARKERS, Places, is_of_log
 
 SCHEME: Final = "s3://"
+_HADOOP_SCHEME: Final = "s3a://"
 _BLOCK: Final = 1 << 22
 _AT_ONCE: Final = 8
 """Objects that are copied at the same time, each in memory for one block."""
@@ -33,9 +34,18 @@ _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _SECRETS: Final = re.compile(r"[?&](?:access_key|secret_key|session_token)=", re.IGNORECASE)
 
 
+def plain_name(path: str) -> str:
+    """Return the path that a `file:` URI names, and s3://... for Hadoop's name of it, s3a://...; else the same."""
+    if path.startswith(_HADOOP_SCHEME):
+        return SCHEME + path.removeprefix(_HADOOP_SCHEME)
+    if re.match("file:/", path):
+        return unquote(urlsplit(path).path)
+    return path
+
+
 def is_object_path(path: str) -> bool:
     """Return whether a path is in an object store."""
-    return path.startswith(SCHEME)
+    return path.startswith((SCHEME, _HADOOP_SCHEME))
 
 
 def check_address(path: str) -> None:

@@ -98,6 +98,28 @@ def test_pushed_filters_prune_partitions(spark: SparkSession, pushing):
     assert partitions(pushFilters="true") == 1 < partitions()
 
 
+def test_a_range_of_offsets_is_read_alone(spark: SparkSession):
+    reader = spark.read.format("aclog").option("partitionBytes", 50_000)
+    whole = reader.load(str(CHURN))
+    for first, end in ((0, 1), (20_000, 20_500), (40_000, None), (5, 5), (7, 3)):
+        options = {"fromOffset": first} | ({} if end is None else {"untilOffset": end})
+        part = reader.options(**options).load(str(CHURN))
+        expected = whole.where(f"offset >= {first}" + ("" if end is None else f" and offset < {end}"))
+        assert sorted(rows(part), key=_offset) == sorted(rows(expected), key=_offset)
+        assert part.rdd.getNumPartitions() < whole.rdd.getNumPartitions() or first == 0
+        reader = spark.read.format("aclog").option("partitionBytes", 50_000)
+    with pytest.raises(PySparkException, match="option untilOffset: '-1': expected an offset"):
+        reader.option("untilOffset", -1).load(str(CHURN)).count()
+
+
+def test_spark_keeps_filters_for_the_next_query_on_a_frame(spark: SparkSession, pushing):
+    """The reason why pushFilters is off by default: once this fails, Spark has changed."""
+    whole = spark.read.format("aclog").load(str(SMALL)).count()
+    frame = spark.read.format("aclog").option("pushFilters", True).load(str(SMALL))
+    counts = frame.where("offset < 10").count(), frame.count()
+    assert (10, 10) == counts != (10, whole)
+
+
 def test_a_frame_can_be_queried_repeatedly(spark: SparkSession):
     frame = spark.read.format("aclog").load(str(SMALL))
     whole = frame.count()
@@ -141,7 +163,10 @@ def test_damage_reaches_the_user_with_path_and_position(spark: SparkSession, tmp
     assert frame.count() > 100
 
 
-@pytest.mark.parametrize(("name", "said"), [("nonsense", "option 'nonsense'"), ("damaged", "expected one of fail")])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nonsense", "option 'nonsense'"), ("damaged", "expected one of fail"), ("fromOffset", "expected an offset")],
+)
 def test_invalid_options(spark: SparkSession, name, said):
     with pytest.raises(PySparkException, match=said):
         spark.read.format("aclog").option(name, "x").load(str(SMALL)).count()

@@ -1,19 +1,38 @@
-"""An object store on a loopback port, with the few requests of S3 that reading takes: list, head and get."""
+"""An object store on a loopback port, with the few requests of S3 that reading and writing files take."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Lock, Thread
 from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 _PAGE = 3
 """Objects of a page of a list: every list of more has several."""
+_STAMP = '<LastModified>2026-11-21T10:00:00.000Z</LastModified><ETag>"0"</ETag>'
+
+
+def _without_chunks(data: bytes) -> bytes:
+    """The content of the AWS encoding: chunks with their sizes, then perhaps trailing headers."""
+    content, at = b"", 0
+    while True:
+        end = data.index(b"\r\n", at)
+        size = int(data[at:end].split(b";")[0], 16)
+        if not size:
+            return content
+        content += data[end + 2 : end + 2 + size]
+        at = end + 2 + size + 2
 
 
 @contextmanager
 def object_store(objects: Mapping[str, bytes]) -> Iterator[str]:
-    """Serve objects by BUCKET/KEY; yield the options of an address, `?endpoint_override=...`."""
+    """Serve objects by BUCKET/KEY; yield the options of an address, `?endpoint_override=...`.
+
+    Of a mutable mapping, objects can also be put (in parts, too), copied and deleted, each in one step.
+    """
+    uploads: dict[str, dict[int, bytes]] = {}
+    lock = Lock()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -27,12 +46,74 @@ def object_store(objects: Mapping[str, bytes]) -> Iterator[str]:
 
         def do_GET(self) -> None:
             """Answer with an object, or a page of a list."""
-            url = urlsplit(self.path)
-            name, query = unquote(url.path)[1:], {key: each[0] for key, each in parse_qs(url.query).items()}
+            name, query = self._address()
             if "list-type" in query:
                 self._list(name.rstrip("/"), query)
             else:
                 self._object(name)
+
+        def do_PUT(self) -> None:
+            """Put or copy an object, or put a part of one."""
+            name, query = self._address()
+            source = self.headers.get("x-amz-copy-source")
+            body = self._body()
+            with lock:
+                copied = body if source is None else objects.get(unquote(source).lstrip("/"))
+                if copied is None:
+                    self._answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
+                    return
+                if "uploadId" in query:
+                    uploads[query["uploadId"]][int(query["partNumber"])] = copied
+                elif not self._put(name, copied):
+                    return
+            self._answer(200, b"" if source is None else f"<CopyObjectResult>{_STAMP}</CopyObjectResult>".encode())
+
+        def do_POST(self) -> None:
+            """Delete several objects, or begin or complete an upload in parts."""
+            name, query = self._address()
+            body = self._body()
+            if "delete" in query:
+                bucket = name.rstrip("/")
+                for key in re.findall(rb"<Key>(.*?)</Key>", body):
+                    _writable().pop(f"{bucket}/{unescape(key.decode())}", None)
+                self._answer(200, b"<DeleteResult></DeleteResult>")
+            elif "uploads" in query:
+                number = str(len(uploads))
+                uploads[number] = {}
+                text = f"<InitiateMultipartUploadResult><UploadId>{number}</UploadId></InitiateMultipartUploadResult>"
+                self._answer(200, text.encode())
+            else:
+                parts = uploads[query["uploadId"]]
+                with lock:
+                    if not self._put(name, b"".join(parts[number] for number in sorted(parts))):
+                        return
+                text = '<CompleteMultipartUploadResult><ETag>"0"</ETag></CompleteMultipartUploadResult>'
+                self._answer(200, text.encode())
+
+        def do_DELETE(self) -> None:
+            """Delete an object, or give up an upload in parts."""
+            name, query = self._address()
+            if "uploadId" in query:
+                uploads.pop(query["uploadId"], None)
+            else:
+                _writable().pop(name, None)
+            self._answer(204, b"")
+
+        def _put(self, name: str, content: bytes) -> bool:
+            if self.headers.get("If-None-Match") == "*" and name in objects:
+                self._answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
+                return False
+            _writable()[name] = content
+            return True
+
+        def _address(self) -> tuple[str, dict[str, str]]:
+            url = urlsplit(self.path)
+            pairs = parse_qs(url.query, keep_blank_values=True).items()
+            return unquote(url.path)[1:], {key: each[0] for key, each in pairs}
+
+        def _body(self) -> bytes:
+            data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            return _without_chunks(data) if "aws-chunked" in self.headers.get("Content-Encoding", "") else data
 
         def _object(self, name: str) -> None:
             data = objects.get(name)
@@ -47,12 +128,22 @@ def object_store(objects: Mapping[str, bytes]) -> Iterator[str]:
             if not any(each.startswith(f"{bucket}/") for each in objects):
                 self._answer(404, b"<Error><Code>NoSuchBucket</Code><Message>no such bucket</Message></Error>")
                 return
-            keys = [each.removeprefix(f"{bucket}/") for each in sorted(objects) if each.startswith(f"{bucket}/")]
-            after = query.get("continuation-token", "")
-            left = [each for each in keys if each.startswith(query.get("prefix", "")) and each > after]
+            prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
+            names = set()
+            for each in sorted(objects):
+                key = each.removeprefix(f"{bucket}/")
+                if each.startswith(f"{bucket}/") and key.startswith(prefix):
+                    first, cut, _ = (
+                        key[len(prefix) :].partition(delimiter) if delimiter else (key[len(prefix) :], "", "")
+                    )
+                    names.add(prefix + first + cut)
+            after = query.get("continuation-token", query.get("start-after", ""))
+            left = sorted(each for each in names if each > after)
             some = left[: min(_PAGE, int(query.get("max-keys", _PAGE)))]
             contents = "".join(
-                f"<Contents><Key>{escape(each)}</Key><Size>{len(objects[f'{bucket}/{each}'])}</Size></Contents>"
+                f"<Contents><Key>{escape(each)}</Key><Size>{len(objects[f'{bucket}/{each}'])}</Size>{_STAMP}</Contents>"
+                if f"{bucket}/{each}" in objects
+                else f"<CommonPrefixes><Prefix>{escape(each)}</Prefix></CommonPrefixes>"
                 for each in some
             )
             is_cut = len(some) < len(left)
@@ -72,6 +163,10 @@ def object_store(objects: Mapping[str, bytes]) -> Iterator[str]:
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(body)
+
+    def _writable() -> MutableMapping[str, bytes]:
+        assert isinstance(objects, MutableMapping)
+        return objects
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     serving = Thread(target=server.serve_forever)

@@ -86,6 +86,8 @@ def test_a_prefix_is_read_as_a_directory(logs, tmp_path):
         one = find_accesses([f"s3://logs/kafka/broker-2/kafka-authorizer.log{options}"], UTC)
         assert len(rows_of(one)) == 1
         assert len(rows_of(find_accesses([f"s3://logs{options}"], UTC))) == 6
+        assert rows_of(find_accesses([f"s3a://logs/kafka{options}"], UTC)) == rows_of(expected)
+        assert rows_of(find_accesses([logs.as_uri()], UTC)) == rows_of(expected)
     del found, one
     assert not list((tmp_path / "scratch").iterdir())
 
@@ -108,6 +110,12 @@ def test_a_report_copies_a_prefix_once(logs, tmp_path, monkeypatch):
             aclog("report", acls, "--accesses", place, "--out", out, "--sections", sections).ok()
             assert copied == [place]
             assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_an_incomplete_output_is_refused():
+    files = {"lake/decided/00-incomplete.parquet": b"aclog", "lake/decided/part-0.parquet": table("t")}
+    with object_store(files) as options, pytest.raises(ConfigError, match="s3://lake/decided: the incomplete output"):
+        find_accesses([f"s3://lake/decided{options}"], UTC)
 
 
 def test_commands_read_a_prefix(logs, tmp_path):

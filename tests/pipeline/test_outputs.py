@@ -1,0 +1,210 @@
+"""Outputs in stores of Hadoop: a reader accepts a whole table or fails. The store is a directory behind `viewfs`."""
+
+import json
+import shutil
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from aclog.authorizer.settings import Settings
+from aclog.cli.flags.common import SourceFlags
+from aclog.cli.spark.commands import (
+    Policy,
+    authorize_command,
+    history_command,
+    ingest_command,
+    rules_of,
+    simulate_command,
+    usage_command,
+)
+from aclog.cli.spark.flags import DecidedFlags, IngestFlags, UsageFlags
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline import outputs, storage
+from aclog.pipeline.accesses import read_accesses
+from aclog.pipeline.event_form import EventForm
+from aclog.pipeline.log_copies import local_log
+from aclog.pipeline.outputs import new_output
+from aclog.usage.accesses.access_log import find_accesses
+from tests.pipeline.test_authorize_command import BOB, LOG
+from tests.support.spark.access_logs import audit_text
+
+
+@pytest.fixture
+def lake(spark, tmp_path) -> Iterator[str]:
+    """A URI of a store that is `tmp_path/lake`."""
+    (tmp_path / "lake").mkdir()
+    configuration = spark.sparkContext._jsc.hadoopConfiguration()
+    name = f"store{abs(hash(str(tmp_path)))}"
+    configuration.set(f"fs.viewfs.mounttable.{name}.link./lake", (tmp_path / "lake").as_uri())
+    yield f"viewfs://{name}/lake"
+    configuration.unset(f"fs.viewfs.mounttable.{name}.link./lake")
+
+
+@pytest.fixture
+def requests(tmp_path):
+    path = tmp_path / "asked.jsonl"
+    rows = [BOB | {"n": n, "timestamp": f"2026-11-{n % 9 + 1:02}T00:00:00Z"} for n in range(40)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.fixture
+def policy(spark):
+    rules, settings = rules_of(spark, SourceFlags(log=LOG), Settings(), own_time=False, configs=frozenset())
+    return Policy(rules=rules, settings=settings)
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir() if not path.name.endswith(".crc"))
+
+
+def rows(spark, place):
+    return sorted(map(str, spark.read.parquet(str(place)).collect()))
+
+
+def test_the_rows_are_those_of_a_local_output(spark, tmp_path, lake, requests, policy):
+    flags = DecidedFlags(as_=EventForm.OCSF)
+    for out in (tmp_path / "here", f"{lake}/out"):
+        authorize_command(spark, requests, out, policy, flags)
+    there = tmp_path / "lake" / "out"
+    assert rows(spark, f"{lake}/out/decided") == rows(spark, tmp_path / "here" / "decided")
+    assert spark.read.json(f"{lake}/out/events").count() == 40
+    assert names(there) == ["_SUCCESS", "decided", "events"]
+    assert not [name for name in names(there / "decided") if not name.startswith(("part-", "_SUCCESS"))]
+
+
+def test_every_command_writes_to_a_store(spark, tmp_path, lake, requests, policy, capfd):
+    history_command(spark, LOG.absolute(), f"{lake}/history")
+    history_command(spark, LOG.absolute(), tmp_path / "history")
+    assert rows(spark, f"{lake}/history") == rows(spark, tmp_path / "history") != []
+    for out in (f"{lake}/usage", tmp_path / "usage"):
+        usage_command(spark, requests, out, policy, flags=UsageFlags())
+    for table in ("rules", "denied", "holes"):
+        assert rows(spark, f"{lake}/usage/{table}") == rows(spark, tmp_path / "usage" / table)
+    assert not simulate_command(spark, requests, f"{lake}/same", policy, policy)
+    assert rows(spark, f"{lake}/same") == []
+    log = tmp_path / "kafka-authorizer.log"
+    log.write_text("".join(f"{audit_text(name=name)}\n" for name in "abc") + "no access\n\n")
+    capfd.readouterr()
+    printed = []
+    for out in (f"{lake}/accesses", tmp_path / "accesses"):
+        ingest_command(spark, [str(log)], out, IngestFlags())
+        printed.append(capfd.readouterr().out)
+    assert printed[0] == printed[1]
+    for table in ("accesses", "rejects"):
+        assert rows(spark, f"{lake}/accesses/{table}") == rows(spark, tmp_path / "accesses" / table) != []
+    assert read_accesses(spark, f"{lake}/accesses").count() == 3
+
+
+def test_what_exists_is_refused(spark, tmp_path, lake, requests, policy):
+    (tmp_path / "lake" / "out").mkdir()
+    with pytest.raises(ConfigError, match=r"out: exists already"):
+        authorize_command(spark, requests, f"{lake}/out", policy)
+    (tmp_path / "lake" / "out" / "00-incomplete.parquet").write_text("x")
+    with pytest.raises(ConfigError, match=r"out: the incomplete output of a job"):
+        authorize_command(spark, requests, f"{lake}/out", policy)
+    with pytest.raises(ConfigError, match="No FileSystem for scheme"):
+        authorize_command(spark, requests, "nowhere://x/out", policy)
+
+
+def test_of_two_jobs_one_goes_on(spark, lake, monkeypatch):
+    with new_output(spark, f"{lake}/out") as first:
+        monkeypatch.setattr(outputs, "check_absent", lambda *_: None)  # both have looked before
+        with pytest.raises(ConfigError, match="incomplete output"), new_output(spark, f"{lake}/out"):
+            pass
+        first.write(spark.range(3))
+    assert spark.read.parquet(f"{lake}/out").count() == 3
+
+
+def test_a_job_that_fails_leaves_nothing(spark, tmp_path, lake):
+    def fail():
+        with new_output(spark, f"{lake}/out", {"a": "parquet", "b": "json"}) as output:
+            output.write(spark.range(3), "a")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert names(tmp_path / "lake") == []
+
+
+class KilledError(BaseException):
+    """What a process cannot handle that is killed."""
+
+
+TABLES = {"a": "parquet", "b": "json", "c": "parquet"}
+STEPS = 11
+
+
+def job(spark, out):
+    with new_output(spark, out, TABLES) as output:
+        output.write(spark.range(30, numPartitions=3), "a")
+        output.write(spark.range(20, numPartitions=2), "b", "json")
+        output.add(pa.table({"id": list(range(10))}), "c")
+
+
+@pytest.mark.parametrize("step", range(STEPS + 1))
+def test_a_job_that_is_killed_leaves_nothing_that_readers_accept(spark, tmp_path, lake, monkeypatch, step):
+    done = 0
+
+    def counted(operation):
+        def run(*arguments, **named):
+            nonlocal done
+            if done >= step:
+                raise KilledError
+            done += 1
+            return operation(*arguments, **named)
+
+        return run
+
+    for name in ("create", "copy_from_local", "delete"):
+        monkeypatch.setattr(storage, name, counted(getattr(storage, name)))
+    if step == STEPS:
+        job(spark, f"{lake}/out")
+    else:
+        with pytest.raises(KilledError):
+            job(spark, f"{lake}/out")
+    monkeypatch.undo()
+    directory = tmp_path / "lake" / "out"
+    copy = tmp_path / "copy"  # as it is brought to a machine without Spark
+    if directory.exists():
+        shutil.copytree(directory, copy)
+    for (table, form), count in zip(TABLES.items(), (30, 20, 10), strict=True):
+        marked = any(
+            name.startswith("00-incomplete") for name in (names(copy / table) if (copy / table).exists() else ())
+        )
+        frame = spark.read.schema("id long").format(form)
+        if marked:
+            with pytest.raises((PySparkException, Py4JJavaError)):
+                frame.load(f"{lake}/out/{table}").collect()
+            with pytest.raises(ConfigError, match="incomplete output"):
+                read_accesses(spark, f"{lake}/out/{table}")
+            with pytest.raises(ConfigError, match="incomplete output"):
+                find_accesses([str(copy / table)], None)
+        elif (directory / table).exists():
+            assert frame.load(f"{lake}/out/{table}").count() == count
+    assert (directory / "_SUCCESS").exists() == (step == STEPS)
+
+
+def test_a_log_in_a_store(spark, tmp_path, lake, policy, monkeypatch):
+    shutil.copytree(LOG.parent, tmp_path / "lake" / "node")
+    log = f"{lake}/node/{LOG.name}"
+    rules, _ = rules_of(spark, SourceFlags(log=log), Settings(), own_time=True, configs=frozenset())
+    expected, _ = rules_of(spark, SourceFlags(log=LOG), Settings(), own_time=True, configs=frozenset())
+    assert rules.table.sort_by("id").equals(expected.table.sort_by("id"))
+    rules, _ = rules_of(spark, SourceFlags(log=log), Settings(), own_time=False, configs=frozenset())
+    assert rules.table.equals(policy.rules.table)
+    with pytest.raises(ConfigError, match="no such directory"), local_log(spark, f"{lake}/none", by_workers=False):
+        pass
+    copy = storage.copy_to_local
+
+    def appended(spark, name, target):
+        copy(spark, name, target)
+        with (tmp_path / "lake" / "node" / LOG.name / "quorum-state").open("a") as file:
+            file.write(" ")
+
+    monkeypatch.setattr(storage, "copy_to_local", appended)
+    with pytest.raises(ConfigError, match="changed while it was being copied"), local_log(spark, log, by_workers=False):
+        pass
