@@ -470,7 +470,7 @@ class _Shown(click.Command):
         """See click.Command.get_help_option."""
         option = super().get_help_option(ctx)
         if option is not None:
-            option.help = "Show this page. [cyan]--help-all[/] shows the full text of every flag."
+            option.help = "Show this page. [cyan]--help-all[/] shows every flag's text."
         return option
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
