@@ -20,7 +20,10 @@ from tests.support.spark.access_logs import audit_text
 from tests.support.spark.jvm import submit_arguments
 
 JARS = BUILD.parent / "hadoop-aws"
-pytestmark = pytest.mark.skipif(not (JARS / ".ready").exists(), reason="make check-s3 has hadoop-aws, of 660 MB")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not (JARS / ".ready").exists(), reason="make check-s3 has hadoop-aws, of 660 MB"),
+]
 
 PATIENCE = 300
 
