@@ -194,6 +194,7 @@ class Producer(_Client):
         self._timeout = int(config.get("transaction.timeout.ms", 60_000)) / 1000
         self._report = config.get("on_delivery")
         self._fatal: int | None = None
+        self._raised = False
         self._producer: tuple[int, int] | None = None
         self._asked = 0.0
         """When the last call of init_transactions ends. After that, the application has dropped the producer."""
@@ -243,11 +244,14 @@ class Producer(_Client):
         return self._undelivered
 
     def poll(self, _timeout: float) -> int:
-        """See confluent_kafka."""
+        """See confluent_kafka, which also raises a fatal error here, once."""
         reports, self._reports = self._reports, []
         for code in reports:
             if self._report is not None:
                 self._report(KafkaError(code), None)
+        if self._fatal is not None and not self._raised:
+            self._raised = True
+            self._check_fatal()
         return len(reports)
 
     def commit_transaction(self, timeout: float) -> None:

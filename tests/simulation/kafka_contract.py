@@ -6,9 +6,10 @@ Each script returns what it has observed. `python -m tests.simulation.kafka_cont
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from attrs import define, field
+from attrs import define
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 SECONDS = 30.0
@@ -39,15 +40,10 @@ class Clients:
     topic: str
     sleep: Callable[[float], None] = time.sleep
     delete_before: Callable[[int], None] = lambda _: None
-    reports: list[int] = field(factory=list)
 
     def writer(self, name: str = "writer") -> Any:
         """Return a producer whose transactions are initialized; a second one of a name fences the first."""
-        note: Callable[[Any, Any], None] = lambda failure, _: failure and self.reports.append(failure.code())  # noqa: E731
-        producer = self.producer(
-            {"transactional.id": f"{self.topic}-{name}", "linger.ms": "0", "delivery.report.only.error": True}
-            | {"on_delivery": note}
-        )
+        producer = self.producer({"transactional.id": f"{self.topic}-{name}", "linger.ms": "0"})
         producer.init_transactions(SECONDS)
         return producer
 
@@ -55,10 +51,7 @@ class Clients:
         """Produce in the open transaction; return how many were not delivered."""
         for value in values:
             producer.produce(self.topic, value=value, partition=0, timestamp=1, headers=[("h", value)])
-        try:
-            return int(producer.flush(SECONDS))
-        except SystemError:  # a fatal error, and a report was called meanwhile
-            return int(producer.flush(SECONDS))
+        return int(producer.flush(SECONDS))
 
     def read(self, isolation: str = "read_committed", start: int = 0) -> list[Any]:
         """Return the messages from an offset to the end, as (offset, value), and the offset of the end."""
@@ -153,8 +146,9 @@ def a_fenced_producer_cannot_write(clients: Clients) -> Any:
     old.commit_transaction(SECONDS)
     new = clients.writer()
     old.begin_transaction()
-    clients.put(old, b"late")
-    seen = [outcome(old.commit_transaction, SECONDS), outcome(old.begin_transaction), len(clients.reports)]
+    with suppress(KafkaException, SystemError):  # it depends on the moment which of its calls notices it first
+        clients.put(old, b"late")
+    seen = [outcome(old.commit_transaction, SECONDS), outcome(old.begin_transaction)]
     new.begin_transaction()
     clients.put(new, b"new")
     new.commit_transaction(SECONDS)

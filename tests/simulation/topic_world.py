@@ -125,14 +125,22 @@ class TopicWorld(ClusterWorld):
         for number in range(3 if contended else random.choice((1, 2, 6))):
             think = 0.3 if contended else random.choice((0.3, 2.0, 6.0))
             self._clients.append(Client(world=self, name=f"k{number}", servers=servers, brokers=servers, think=think))
-        if random.random() < 0.3:  # a controller that lags behind from the start
+        if random.random() < 0.3:
             self._lag_at_start(random.choice(CONTROLLERS))
 
     def _lag_at_start(self, name: str) -> None:
+        """Cut a candidate off the log before that is begun, and kill the first leader: the candidate takes over."""
         random, scheduler = self.scheduler.random, self.scheduler
         ways = (self.hosts[name].address, PARTITION_LEADER), (PARTITION_LEADER, self.hosts[name].address)
-        scheduler.after(random.uniform(0.5, 4.0), self.network.cut.update, dict.fromkeys(ways))
-        scheduler.after(random.uniform(8.0, 30.0), self.network.heal)
+        scheduler.after(random.uniform(1.0, 4.0), self.network.cut.update, dict.fromkeys(ways))
+        scheduler.after(random.uniform(12.0, 30.0), self.network.heal)
+
+        def kill() -> None:
+            for active in self._active():
+                if active != name:
+                    self._strike(Fault(at=scheduler.now, kind="kill", target=active))
+
+        scheduler.after(random.uniform(5.0, 10.0), kill)
 
     # Checks
 
