@@ -126,21 +126,29 @@ class TopicWorld(ClusterWorld):
             think = 0.3 if contended else random.choice((0.3, 2.0, 6.0))
             self._clients.append(Client(world=self, name=f"k{number}", servers=servers, brokers=servers, think=think))
         if random.random() < 0.3:
-            self._lag_at_start(random.choice(CONTROLLERS))
+            self._lag_at_start()
 
-    def _lag_at_start(self, name: str) -> None:
-        """Cut a candidate off the log before that is begun, and kill the first leader: the candidate takes over."""
-        random, scheduler = self.scheduler.random, self.scheduler
-        ways = (self.hosts[name].address, PARTITION_LEADER), (PARTITION_LEADER, self.hosts[name].address)
-        scheduler.after(random.uniform(1.0, 4.0), self.network.cut.update, dict.fromkeys(ways))
-        scheduler.after(random.uniform(12.0, 30.0), self.network.heal)
-
-        def kill() -> None:
-            for active in self._active():
-                if active != name:
-                    self._strike(Fault(at=scheduler.now, kind="kill", target=active))
-
-        scheduler.after(random.uniform(5.0, 10.0), kill)
+    def _lag_at_start(self) -> None:
+        """Cut a candidate off the log before that is begun, and end the others: it takes over with an empty image."""
+        random, scheduler, model = self.scheduler.random, self.scheduler, self.kafka.model
+        if model.owner is None:
+            scheduler.after(0.05, self._lag_at_start)
+            return
+        owner = model.owner.partition("-")[0]
+        members = {each.partition("-")[0] for each in model.members}
+        others = [name for name in CONTROLLERS if name != owner and name in members]
+        if not others:
+            return
+        lagging = random.choice(others)
+        address = self.hosts[lagging].address
+        self.network.cut.update(dict.fromkeys(((address, PARTITION_LEADER), (PARTITION_LEADER, address))))
+        scheduler.after(random.uniform(20.0, 28.0), self.network.heal)
+        end = random.uniform(6.0, 9.0)
+        for name in CONTROLLERS:
+            if name != lagging:
+                kind = "kill" if name == owner else "pause"
+                fault = Fault(at=scheduler.now + end, kind=kind, target=name, seconds=30.0)
+                scheduler.after(end, super()._strike, fault)
 
     # Checks
 
