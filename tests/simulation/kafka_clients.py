@@ -91,9 +91,9 @@ class Request:
         self._never_arrives = self._scheduler.random.random() < 0.5
         self._travel(lambda: self._end(_DISCONNECTED))
 
-    def is_of(self, address: str) -> bool:
-        """Whether a host has sent it."""
-        return bool(self._process.address == address)
+    def is_of(self, address: str, broker: str | None = None) -> bool:
+        """Whether a host has sent it, to that broker if one is given."""
+        return bool(self._process.address == address) and broker in (None, self._broker)
 
 
 class SimulatedKafka:

@@ -26,7 +26,7 @@ from tests.simulation.disk import ROOT
 from tests.simulation.history import Call
 from tests.simulation.kafka_clients import SimulatedKafka
 from tests.simulation.kafka_model import BROKERS as KAFKA_BROKERS
-from tests.simulation.kafka_model import PARTITION_LEADER
+from tests.simulation.kafka_model import PARTITION_LEADER, TRANSACTION_COORDINATOR
 from tests.simulation.processes import Host, Process
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.world import PATTERNS, Client, rules_of
@@ -127,6 +127,19 @@ class TopicWorld(ClusterWorld):
             self._clients.append(Client(world=self, name=f"k{number}", servers=servers, brokers=servers, think=think))
         if random.random() < 0.3:
             self._lag_at_start()
+        elif random.random() < 0.5:
+            scheduler.after(random.uniform(10.0, 30.0), self._pause_in_a_transaction)
+
+    def _pause_in_a_transaction(self) -> None:
+        """Pause the active controller in a transaction: it resumes after its successor has begun."""
+        scheduler = self.scheduler
+        for name in self._active():
+            if any(each.is_of(self.hosts[name].address, TRANSACTION_COORDINATOR) for each in self.kafka.in_flight):
+                seconds = scheduler.random.uniform(8.0, 12.0)
+                super()._strike(Fault(at=scheduler.now, kind="pause", target=name, seconds=seconds))
+                return
+        if not self.quiet:
+            scheduler.after(0.002, self._pause_in_a_transaction)
 
     def _lag_at_start(self) -> None:
         """Cut a candidate off the log before that is begun, and end the others: it takes over with an empty image."""
