@@ -289,7 +289,7 @@ campaign-mutations: venv build/jvm/.ready  ## twenty hand-made mutations, and th
 
 .PHONY: simulate
 simulate: venv  ## a simulated cluster under faults for SECONDS=n of CPU time; SEED=n TRACE=1 repeats a seed, SHRINK=1 shortens it
-	SECONDS=$(SECONDS) SEED=$(SEED) COUNT=$(COUNT) TRACE=$(TRACE) SHRINK=$(SHRINK) $(BIN)/python -m tests.simulation.simulate
+	SECONDS=$(SECONDS) SEED=$(SEED) COUNT=$(COUNT) WORLD=$(WORLD) TRACE=$(TRACE) SHRINK=$(SHRINK) $(BIN)/python -m tests.simulation.simulate
 
 .PHONY: simulate-mutations
 simulate-mutations: venv  ## the mutations planted in the simulated cluster: with which seed, and after how long, each is found

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import TypeAlias
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 State = frozenset[int]
 """The ACLs of a pattern, by number."""
@@ -18,7 +18,7 @@ Configurations: TypeAlias = dict[tuple[State, frozenset[int]], list[frozenset[in
 """By state, and the calls with an answer that have taken effect: least sets of calls without one that have, as well."""
 
 MOST_STEPS = 20_000
-"""Configurations after which a history is given up as undecided: many requests whose outcome is unknown."""
+"""Configurations after which a history is split by ACL: many requests whose outcome is unknown."""
 
 
 @frozen(kw_only=True)
@@ -43,20 +43,47 @@ class Call:
             return None
         return state - matches if self.kind == "delete" else state
 
+    def of_rule(self, number: int) -> "Call":
+        """Return what the call means for one ACL."""
+        only = frozenset((number,))
+        return evolve(self, acls=self.acls & only, answer=None if self.answer is None else self.answer & only)
+
 
 @define
 class History:
-    """The calls to one pattern."""
+    """The calls to one pattern. A call of unknown outcome takes effect within `latest` seconds, or never."""
 
     calls: list[Call] = field(factory=list)
+    latest: float = inf
+    was_split: bool = False
+    """Whether it had too many configurations, so that each ACL was checked by itself."""
+    most_steps: int = MOST_STEPS
     undecided: bool = False
+    """Whether even that was too much."""
     _steps: int = 0
 
     def first_violation(self, initial: State = frozenset()) -> Call | None:
         """Return the first call whose answer no order of the calls explains; None if the history is linearizable.
 
-        Keeps the configurations that the returned calls allow. At the return of a call those remain in which it has
-        taken effect.
+        If that has too many configurations, the history of each ACL has to be linearizable: necessary, not sufficient.
+        """
+        violation = self._first_violation(initial)
+        if not self.undecided:
+            return violation
+        self.was_split, self.undecided = True, False
+        for number in sorted({each for call in self.calls for each in call.acls}):
+            of_one = [call.of_rule(number) for call in self.calls]
+            part = History([each for each in of_one if each.acls], self.latest)
+            violation = part._first_violation(initial & {number})
+            if violation is not None:
+                return violation
+            self.undecided |= part.undecided
+        return None
+
+    def _first_violation(self, initial: State) -> Call | None:
+        """Keep the configurations that the returned calls allow.
+
+        At the return of a call those remain in which it has taken effect.
         """
         events: list[tuple[float, int, int]] = []
         for number, call in enumerate(self.calls):
@@ -65,10 +92,12 @@ class History:
             events.append((call.begun, 0, number))
             if call.answer is not None:
                 events.append((call.ended, 1, number))
+            elif self.latest < inf:
+                events.append((call.begun + self.latest, 2, number))
         open_calls: list[int] = []
         configurations: Configurations = {(initial, NONE): [NONE]}
-        for _, is_return, number in sorted(events):
-            if not is_return:
+        for _, kind, number in sorted(events):
+            if not kind:
                 open_calls.append(number)
                 continue
             reached = self._closure(configurations, open_calls)
@@ -76,6 +105,11 @@ class History:
                 self.undecided = True
                 return None
             open_calls.remove(number)
+            if kind == 2:  # what it may have done is done: whether it was guessed makes no difference any more
+                configurations = {
+                    at: list(dict.fromkeys(guess - {number} for guess in guessed)) for at, guessed in reached.items()
+                }
+                continue
             configurations = {
                 (state, done - {number}): guessed for (state, done), guessed in reached.items() if number in done
             }
@@ -99,7 +133,7 @@ class History:
             if any(other <= guess for other in guessed):
                 continue
             self._steps += 1
-            if self._steps > MOST_STEPS:
+            if self._steps > self.most_steps:
                 return None
             guessed.append(guess)
             tried = set()

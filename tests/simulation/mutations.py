@@ -21,24 +21,36 @@ from aclog.metalog.filelog import committed_mark, file_log, files, segments
 from aclog.metalog.filelog.committed_mark import CommittedMark, Mark
 from aclog.metalog.filelog.file_log import Appender, FileLog
 from aclog.metalog.filelog.files import NamedFile
-from aclog.metalog.machine import disk
+from aclog.metalog.machine import clock, disk, threads
+from aclog.metalog.topiclog import partition, topic, topic_log
+from aclog.metalog.topiclog.reader import HistoricalReads
+from aclog.metalog.topiclog.topic_log import ReadBack
 from aclog.server.broker import apis as broker_apis
 from aclog.server.broker import lifecycle
 from aclog.server.broker.apis import EnvelopeForwarder
 from aclog.server.controller import activation, controller_server
-from aclog.server.controller.quorum_controller import QuorumController
+from aclog.server.controller.leadership import LeadershipTerm
+from aclog.server.controller.quorum_controller import QuorumController, WriteEvent
 from aclog.server.controller.snapshot_generator import SnapshotGenerator
 from aclog.snapshots import applier, checkpoints
 from aclog.snapshots.publisher import Publisher
 
 Patch = Callable[[Any, str, Any], None]
 MUTATIONS: dict[str, Callable[[Patch], None]] = {}
+OF_TOPIC_WORLD: set[str] = set()
+"""The mutations that the world with a topic finds; the other world finds the rest."""
 
 
 def mutation(function: Callable[[Patch], None]) -> Callable[[Patch], None]:
     """Add a mutation to the list, by its name."""
     MUTATIONS[function.__name__.replace("_", " ")] = function
     return function
+
+
+def of_topic_world(function: Callable[[Patch], None]) -> Callable[[Patch], None]:
+    """Add a mutation that the world with a topic finds."""
+    OF_TOPIC_WORLD.add(function.__name__.replace("_", " "))
+    return mutation(function)
 
 
 @contextmanager
@@ -340,7 +352,7 @@ def a_stale_authorizer_after_a_swap(patch: Patch) -> None:
     patch(StandardAuthorizer, "load", load)
 
 
-@mutation
+@of_topic_world
 def ready_before_the_mark(patch: Patch) -> None:
     """A node is ready with its first image."""
 
@@ -407,6 +419,94 @@ def deny_is_overlooked(patch: Patch) -> None:
     patch(StandardAuthorizer, "load", load)
 
 
+@of_topic_world
+def a_forgotten_fence(patch: Patch) -> None:
+    """Each writer has a transactional id of its own, so that Kafka fences no other one."""
+    real = topic_log.fence_previous_writer
+
+    def fence(settings: Any, timeout: float) -> Any:
+        return real(evolve(settings, transactional_id=f"{settings.topic}-{threads.getpid()}"), timeout)
+
+    patch(topic_log, "fence_previous_writer", fence)
+
+
+@of_topic_world
+def a_lost_epoch_check(patch: Patch) -> None:
+    """A new leader continues the epoch of the one before."""
+    patch(topic.Survey, "epoch", property(lambda self: 0 if self.last is None else max(self.last.place.epoch - 1, 0)))
+
+
+@of_topic_world
+def surveyed_before_the_fence(patch: Patch) -> None:
+    """A new leader takes the end of the log from before it has fenced the previous one."""
+    real, surveyed = topic_log.fence_previous_writer, HistoricalReads.survey_stable
+
+    def fence(settings: Any, timeout: float) -> Any:
+        reads = HistoricalReads(settings, threads.Event())
+        ends[settings.topic] = surveyed(reads, timeout)
+        reads.close()
+        clock.sleep(0.05)
+        return real(settings, timeout)
+
+    ends: dict[str, Any] = {}
+    patch(topic_log, "fence_previous_writer", fence)
+    patch(HistoricalReads, "survey_stable", lambda self, _timeout: ends[self.settings.topic])
+
+
+@of_topic_world
+def a_commit_that_is_not_read_back(patch: Patch) -> None:
+    """A writer shows and acknowledges what no reader of the topic can see yet."""
+    patch(ReadBack, "check", lambda *_: None)
+
+
+@of_topic_world
+def acknowledged_before_the_transaction(patch: Patch) -> None:
+    """A response is sent once the records are appended."""
+    acknowledged_before_the_commit(patch)
+
+
+@of_topic_world
+def beyond_the_last_stable_offset(patch: Patch) -> None:
+    """Readers of the topic get records of open and aborted transactions."""
+    patch(partition, "FIXED", {**partition.FIXED, "isolation.level": "read_uncommitted"})
+
+
+@of_topic_world
+def an_answer_of_a_deposed_controller(patch: Patch) -> None:
+    """A response without records does not wait for a commit that proves the controller active."""
+
+    def confirm(self: QuorumController, event: Any) -> None:
+        if self._end <= self._committed:
+            event.reply.set_result(event.response)
+        else:
+            self._respond_when_committed(event)
+
+    patch(QuorumController, "_confirm", confirm)
+
+
+@of_topic_world
+def refused_though_appended(patch: Patch) -> None:
+    """A deposed controller reports NOT_CONTROLLER for a request whose commit it may have sent."""
+    real = WriteEvent.failure
+
+    def failure(self: WriteEvent, stopped: Any, *, contested: bool) -> Any:
+        return real(evolve(self, appended=False), stopped, contested=contested)
+
+    patch(WriteEvent, "failure", failure)
+
+
+@of_topic_world
+def staged_images_survive_the_term(patch: Patch) -> None:
+    """A deposed controller shows what it could not commit."""
+    real = LeadershipTerm.end
+
+    async def end(self: LeadershipTerm) -> None:
+        self.publisher.commit(1 << 60)
+        await real(self)
+
+    patch(LeadershipTerm, "end", end)
+
+
 def search(name: str, seconds: float) -> tuple[int, float, str]:
     """Return the first seed that finds a mutation, -1 if none does in so much CPU time; the time, and the failure."""
     from tests.simulation.simulate import run_seed
@@ -414,7 +514,7 @@ def search(name: str, seconds: float) -> tuple[int, float, str]:
     begun, seed = time.process_time(), 0
     while (took := time.process_time() - begun) < seconds:
         with planted(name):
-            outcome = run_seed(seed, seconds=60.0)
+            outcome = run_seed(seed, world="topic" if name in OF_TOPIC_WORLD else "files", seconds=60.0)
         if outcome.failures:
             return seed, time.process_time() - begun, outcome.failures[0]
         seed += 1

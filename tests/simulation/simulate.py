@@ -1,6 +1,7 @@
 """Run seeds of the simulated cluster: `make simulate`, or `python -m tests.simulation.simulate`.
 
 SECONDS of CPU time (30 by default) from a seed drawn from the clock; or the seed SEED, and COUNT in all from there on.
+Seeds alternate between the worlds, unless WORLD names one of them: files or topic.
 TRACE=1 prints every event, and SHRINK=1 the shortest schedule of faults with which SEED still fails.
 """
 
@@ -12,17 +13,18 @@ from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
-from tests.simulation import files_world
-from tests.simulation.files_world import Fault
+from tests.simulation import files_world, topic_world
+from tests.simulation.cluster_world import ClusterWorld, Fault, schedule
 from tests.simulation.processes import simulated_machine
 from tests.simulation.scheduler import Scheduler
 
 SECONDS = 180.0
 """The virtual time with faults of a seed."""
+WORLDS = {"files": files_world, "topic": topic_world}
 LONG_RUN = 600.0
 """Seconds of CPU time from which on a run must have exercised everything that is expected."""
 
-EXPECTED = frozenset(kind for kind, _ in files_world.KINDS) | {
+EXPECTED = frozenset(kind for world in WORLDS.values() for kind, _ in world.KINDS) | {
     "crash at a system call",
     "torn write",
     "lost names",
@@ -37,6 +39,10 @@ EXPECTED = frozenset(kind for kind, _ in files_world.KINDS) | {
     "decision",
     "read of a broker",
     "failed request",
+    "takeover",
+    "transaction aborted",
+    "duplicate produce request",
+    "candidate's session expired",
 }
 """The kinds of faults, and the recovery paths."""
 
@@ -60,6 +66,7 @@ class Outcome:
 def run_seed(
     seed: int,
     *,
+    world: str = "files",
     seconds: float = SECONDS,
     trace: Callable[[str], object] | None = None,
     faults: Sequence[Fault] | None = None,
@@ -67,7 +74,7 @@ def run_seed(
     """Run the world of a seed, with its own faults or with the given ones."""
     scheduler = Scheduler(seed, trace=trace)
     with simulated_machine(scheduler):
-        requests = _run_world(scheduler, seconds, faults)
+        requests = _run_world(scheduler, world, seconds, faults)
     return Outcome(
         seed=seed,
         failures=tuple(scheduler.failures),
@@ -79,9 +86,9 @@ def run_seed(
     )
 
 
-def _run_world(scheduler: Scheduler, seconds: float, faults: Sequence[Fault] | None) -> int:
+def _run_world(scheduler: Scheduler, name: str, seconds: float, faults: Sequence[Fault] | None) -> int:
     """Run the world, and let nothing of it remain; return the number of successful requests."""
-    world = files_world.build(scheduler, seconds, faults)
+    world: ClusterWorld = WORLDS[name].build(scheduler, seconds, faults)
     world.run()
     for host in world.hosts.values():
         if host.process is not None:
@@ -89,15 +96,15 @@ def _run_world(scheduler: Scheduler, seconds: float, faults: Sequence[Fault] | N
     return sum(world.done.values())
 
 
-def shrink(seed: int, seconds: float = SECONDS) -> list[Fault]:
+def shrink(seed: int, world: str, seconds: float = SECONDS) -> list[Fault]:
     """Return a schedule with which the seed still fails, and no longer without any one of its faults."""
-    faults, size = files_world.schedule(seed, seconds), 0
+    faults = schedule(seed, seconds, WORLDS[world].KINDS, WORLDS[world].target)
     size = len(faults)
     while size:
         start = 0
         while start < len(faults):
             fewer = faults[:start] + faults[start + size :]
-            if run_seed(seed, seconds=seconds, faults=fewer).failures:
+            if run_seed(seed, world=world, seconds=seconds, faults=fewer).failures:
                 faults = fewer
             else:
                 start += size
@@ -111,24 +118,27 @@ def main() -> int:
     most = int(os.environ.get("COUNT") or 1)
     trace = print if os.environ.get("TRACE") else None
     first = int(only) if only else time.time_ns() % 1_000_000_007
+    worlds = [os.environ["WORLD"]] if os.environ.get("WORLD") else list(WORLDS)
     count = failed = 0
     virtual, digest, covered = 0.0, 0, Counter[str]()
     begun = time.process_time()
     while count < most if only else time.process_time() - begun < budget:
-        outcome = run_seed(first + count, trace=trace)
+        seed = first + count
+        world = worlds[seed % len(worlds)]
+        outcome = run_seed(seed, world=world, trace=trace)
         count, virtual, covered = count + 1, virtual + outcome.seconds, covered + outcome.covered
         digest ^= outcome.digest
         if outcome.failures:
             failed += 1
-            print(f"seed {outcome.seed}: {outcome.failures[0]}", flush=True)
+            print(f"seed {outcome.seed} of world {world}: {outcome.failures[0]}", flush=True)
     took = time.process_time() - begun
     for kind, number in sorted(covered.items()):
         print(f"{number:8} {kind}")
-    missing = sorted(EXPECTED - covered.keys()) if took >= LONG_RUN else []
+    missing = sorted(EXPECTED - covered.keys()) if took >= LONG_RUN and len(worlds) > 1 else []
     if missing:
         print(f"never exercised: {', '.join(missing)}")
     if failed and only and os.environ.get("SHRINK"):
-        print("\n".join(map(str, shrink(first))))
+        print("\n".join(map(str, shrink(first, worlds[0]))))
     print(f"trace {digest:08x}; from seed {first}: {virtual / took:,.0f} cluster hours per CPU hour")
     print(f"{count} seeds, {virtual / 3600:.1f} cluster hours, {failed + bool(missing)} failures")
     return 1 if failed or missing else 0

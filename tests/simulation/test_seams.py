@@ -27,13 +27,6 @@ _TYPES = {"socket"}
 EXCEPTIONS = {
     "metalog/machine.py": "the seam itself",
     "metalog/filelog/locks.py": "holder_of asks who holds a lock, for a command's message; no node calls it",
-    "metalog/topiclog/client.py": "librdkafka has threads, sockets and clocks of its own, below this package",
-    "metalog/topiclog/copies.py": "as client.py",
-    "metalog/topiclog/partition.py": "as client.py",
-    "metalog/topiclog/reader.py": "as client.py",
-    "metalog/topiclog/records.py": "as client.py",
-    "metalog/topiclog/topic.py": "as client.py",
-    "metalog/topiclog/topic_log.py": "as client.py",
     "snapshots/compaction.py": "bases above 50,000 ACLs are folded by a process, on files in memory",
     "snapshots/fold_process.py": "that process",
     "snapshots/helper_process.py": "that process",

@@ -21,6 +21,11 @@ QUICKLY_FOUND = (
     "a failed append is not truncated",
     "replaced before its fsync",
     "deny is overlooked",
+    "a lost epoch check",
+    "beyond the last stable offset",
+    "a commit that is not read back",
+    "acknowledged before the transaction",
+    "ready before the mark",
 )
 """Mutations that one of the first seeds finds; the others take up to minutes: `make simulate-mutations`."""
 

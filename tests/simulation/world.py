@@ -56,6 +56,8 @@ REFUSED: State = frozenset({-1})
 """The answer of a request that got an error."""
 UNSENT: State = frozenset({-2})
 """That of one for which there was no connection."""
+_LATEST_SECONDS = 90.0
+"""How long after it was sent a request may take effect whose outcome is unknown: no partition or pause is as long."""
 _OF_PATTERN = len(PRINCIPALS) * len(OPERATIONS) * len(_PERMISSIONS)
 
 
@@ -100,11 +102,13 @@ class World:
     """The highest committed end offset that was shown, by any node at any time."""
     patterns: Sequence[int] = field(default=range(len(PATTERNS)), init=False)
     """Those that clients use."""
-    histories: list[History] = field(factory=lambda: [History() for _ in PATTERNS], init=False)
+    histories: list[History] = field(factory=lambda: [History(latest=_LATEST_SECONDS) for _ in PATTERNS], init=False)
     done: dict[str, int] = field(factory=dict, init=False)
     """Successful requests of each client."""
     quiet: bool = field(default=False, init=False)
     """Whether the faults have ended."""
+    closing: bool = field(default=False, init=False)
+    """Whether clients send no more requests."""
 
     def __attrs_post_init__(self) -> None:
         self.network = Network(self.scheduler)
@@ -146,10 +150,10 @@ class World:
             self.scheduler.fail(f"{path}: a checkpoint beyond offset {self.newest}, up to which the log is committed")
 
     def check_readiness(self, process: Process, *, ready: bool) -> None:
-        """A node is ready only with a state that is not older than what was committed when it started."""
+        """A node is ready only with a state that is not older than the high-water mark that it has first received."""
         offset, mark = getattr(process, "shown", -1), getattr(process, "mark", 0)
         if ready and offset < mark:
-            self.scheduler.fail(f"{process} is ready at offset {offset}, but {mark} was committed before it started")
+            self.scheduler.fail(f"{process} is ready at offset {offset}, but it knew that {mark} was committed before")
 
     def check_decision(self, process: Process, node: Node) -> None:
         """A decision is that of one committed state: the one that the node shows."""
@@ -161,6 +165,7 @@ class World:
         if authorizer is None:
             return
         image = node.publisher.current
+        self.check_readiness(process, ready=node._replayed())
         try:
             (result,) = authorizer.authorize(context, [Action(operation=operation, resource_pattern=pattern)])
         except AuthorizerNotReadyError:
@@ -183,6 +188,8 @@ class World:
         """The requests to each pattern are linearizable, and so is the final state."""
         for number, history in enumerate(self.histories):
             violation = history.first_violation()
+            if history.was_split:
+                self.scheduler.cover("history checked by ACL")
             if history.undecided:
                 self.scheduler.cover("undecided history")
             if violation is not None:
@@ -204,7 +211,9 @@ class Client:
     world: World
     name: str
     servers: Sequence[HostPort]
-    """Where it sends changes; the first one, the controller, also gets its linearizable reads."""
+    """Where it sends changes."""
+    reads_at: HostPort | None = None
+    """The only controller, if there is one: its answers are linearizable."""
     brokers: Sequence[HostPort] = ()
     """Where it reads what may be older than the newest state, but never older than what it has read there."""
     think: float = 2.0
@@ -217,7 +226,7 @@ class Client:
         """Send requests until the process ends."""
         scheduler = self.world.scheduler
         random = scheduler.random
-        while True:
+        while not self.world.closing:
             await asyncio.sleep(random.expovariate(1 / self.think))
             pattern = random.choice(self.world.patterns)
             if self.brokers and random.random() < 0.3:
@@ -229,7 +238,7 @@ class Client:
         """Send one request and record it; return whether it succeeded."""
         scheduler = self.world.scheduler
         random = scheduler.random
-        kinds = ("create", "create", "create", "delete") + (("describe",) if server == self.servers[0] else ())
+        kinds = ("create", "create", "create", "delete") + (("describe",) if server == self.reads_at else ())
         kind = kind or random.choice(kinds)
         chosen = random.sample(rules_of(pattern), random.choice((1, 1, 2)))
         principal = None if random.random() < 0.5 else random.choice(PRINCIPALS)

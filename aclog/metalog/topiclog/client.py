@@ -1,7 +1,6 @@
 """Kafka clients of a topic log: construction, errors and transactions."""
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
@@ -12,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient
 
 from aclog.metalog.errors import ConfigError, FencedError, LogError
+from aclog.metalog.machine import clock
 from aclog.metalog.topic_message import BatchMessage, MessageBatch, encode_headers
 from aclog.metalog.topiclog.settings import TopicSettings
 
@@ -204,7 +204,7 @@ class Transactions:
             LogError: the transaction failed, or its outcome is unknown. Nothing may be written after it.
 
         """
-        deadline = time.monotonic() + seconds
+        deadline = clock.monotonic() + seconds
         try:
             self._producer.begin_transaction()
             for batch in batches:
@@ -256,7 +256,7 @@ class Transactions:
             raise LogError(f"{name}: abandoned")
         if self._reports.failed is not None:
             raise self._or_fenced(kafka_error(self._reports.failed, name))
-        if time.monotonic() > deadline:
+        if clock.monotonic() > deadline:
             latest = "" if self._errors.latest is None else f"; last error: {self._errors.latest}"
             raise LogError(f"{name}: the transaction did not complete in time{latest}")
 

@@ -1,6 +1,5 @@
 """Copies of a topic log: a whole log written into an empty topic, and what can be read of a damaged one."""
 
-import threading
 from collections.abc import Iterable
 from contextlib import closing
 
@@ -8,6 +7,7 @@ from attrs import define, evolve, field, frozen
 
 from aclog.metalog.committed_log import Closeable
 from aclog.metalog.errors import DecodeError, LogError, ReplayError
+from aclog.metalog.machine import threads
 from aclog.metalog.topic_message import Assembler, MessageBatch
 from aclog.metalog.topiclog.partition import Partition, connect_reader
 from aclog.metalog.topiclog.positions import StoredMessage, leader_of
@@ -38,7 +38,7 @@ def fill_topic(settings: TopicSettings, batches: Iterable[MessageBatch], *, time
 
     """
     properties = {**settings.properties, "transaction.timeout.ms": str(int(FILL_SECONDS * 1000))}
-    with closing(HistoricalReads(settings, threading.Event())) as reads:
+    with closing(HistoricalReads(settings, threads.Event())) as reads:
         reads.connect(timeout)
         _check_empty(reads.survey(), settings)  # before fencing, which would stop a live controller
         with closing(fence_previous_writer(evolve(settings, properties=properties), timeout)) as transactions:
@@ -90,7 +90,7 @@ class SalvagedLog(Closeable):
     _reads: HistoricalReads = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._reads = HistoricalReads(self.settings, threading.Event())
+        self._reads = HistoricalReads(self.settings, threads.Event())
         self._reads.assume(self._bounds)
 
     @property
@@ -147,7 +147,7 @@ def salvage(settings: TopicSettings) -> SalvagedLog:
 
 
 def _connected(settings: TopicSettings) -> Partition:
-    return connect_reader(settings, threading.Event(), fetch_wait_ms=_FETCH_WAIT_MS)
+    return connect_reader(settings, threads.Event(), fetch_wait_ms=_FETCH_WAIT_MS)
 
 
 @define(eq=False, kw_only=True)

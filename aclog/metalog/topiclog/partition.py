@@ -4,7 +4,6 @@ Offsets of Kafka and ours, and the leader of the log.
 """
 
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -13,6 +12,7 @@ from attrs import define, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from aclog.metalog.errors import DecodeError, LogError, ReplayError
+from aclog.metalog.machine import clock, threads
 from aclog.metalog.topic_message import Placement, decode_headers
 from aclog.metalog.topiclog.client import ClientErrors, error_in, kafka_error, new_consumer, retriable
 from aclog.metalog.topiclog.positions import StoredMessage
@@ -51,7 +51,7 @@ class Partition:
     name: str
     _consumer: Consumer = field(repr=False, kw_only=True)
     errors: ClientErrors = field(repr=False, kw_only=True)
-    _closing: threading.Event = field(repr=False, kw_only=True)
+    _closing: "threading.Event" = field(repr=False, kw_only=True)
     """Calls that wait for a broker give up when it is set."""
     ended: bool = field(default=False, init=False)
     """Whether the last `poll` reached the last stable offset."""
@@ -67,9 +67,9 @@ class Partition:
             LogError: no broker responds in time, or one refuses.
 
         """
-        place, deadline = TopicPartition(self.topic, 0), time.monotonic() + timeout
+        place, deadline = TopicPartition(self.topic, 0), clock.monotonic() + timeout
         while True:
-            remaining = deadline - time.monotonic()
+            remaining = deadline - clock.monotonic()
             try:
                 # For a read_committed consumer the end is the last stable offset, not Kafka's high-water mark.
                 start, end = self._consumer.get_watermark_offsets(
@@ -87,9 +87,9 @@ class Partition:
             LogError: it does not, or has several; or no broker responds in time, or one refuses.
 
         """
-        deadline = time.monotonic() + timeout
+        deadline = clock.monotonic() + timeout
         while True:
-            remaining = deadline - time.monotonic()
+            remaining = deadline - clock.monotonic()
             try:
                 metadata = self._consumer.list_topics(self.topic, timeout=min(_SLICE_SECONDS, max(remaining, 0.05)))
                 break
@@ -120,6 +120,10 @@ class Partition:
         """Continue at Kafka's offset `position`."""
         self._consumer.assign([TopicPartition(self.topic, 0, position)])
         self.ended, self._deferred, self._next = False, None, position
+
+    def rest(self) -> None:
+        """Fetch nothing until the next `seek`: at the end of the topic, a consumer sends fetches without a pause."""
+        self._consumer.unassign()
 
     def poll(self, timeout: float, most: int = _POLL_MESSAGES) -> list[StoredMessage]:
         """Return the next messages, at most `most`, as soon as there is one; none after `timeout` seconds.
@@ -217,13 +221,13 @@ class Partition:
     def messages_from(self, position: int, most: int = _POLL_MESSAGES) -> Iterator[StoredMessage]:
         """Yield the committed messages from a position on, up to the last stable offset. Raises as first_from."""
         self.seek(position)
-        deadline = time.monotonic() + RESPONSE_SECONDS
+        deadline = clock.monotonic() + RESPONSE_SECONDS
         while not self.ended:
             for message in self.poll(_SLICE_SECONDS, most):
-                deadline = time.monotonic() + RESPONSE_SECONDS
+                deadline = clock.monotonic() + RESPONSE_SECONDS
                 yield message
             self._check_open()
-            if time.monotonic() > deadline:
+            if clock.monotonic() > deadline:
                 what = f"no response within {RESPONSE_SECONDS:.0f} s, at Kafka's offset {position}"
                 raise self.errors.latest or LogError(f"{self.name}: {what}")
 
@@ -239,7 +243,7 @@ def open_partition(
     *,
     fetch_wait_ms: int = 50,
     timeout: float = RESPONSE_SECONDS,
-    closing: threading.Event | None = None,
+    closing: "threading.Event | None" = None,
 ) -> Partition:
     """Connect to a topic of one partition; `properties` are librdkafka's, with a group.id.
 
@@ -253,7 +257,7 @@ def open_partition(
     """
     errors = ClientErrors(name)
     consumer = new_consumer(name, {"fetch.wait.max.ms": fetch_wait_ms, **properties, **FIXED}, errors)
-    partition = Partition(topic, name, consumer=consumer, errors=errors, closing=closing or threading.Event())
+    partition = Partition(topic, name, consumer=consumer, errors=errors, closing=closing or threads.Event())
     try:
         partition.check_partitions(timeout)
     except BaseException:
@@ -263,7 +267,7 @@ def open_partition(
 
 
 def connect_reader(
-    settings: TopicSettings, closing: threading.Event, *, fetch_wait_ms: int, timeout: float = RESPONSE_SECONDS
+    settings: TopicSettings, closing: "threading.Event", *, fetch_wait_ms: int, timeout: float = RESPONSE_SECONDS
 ) -> Partition:
     """Connect to a log's topic. Raises as open_partition."""
     properties = {**settings.properties, "group.id": settings.group_id}
@@ -272,7 +276,7 @@ def connect_reader(
     )
 
 
-def written_end(settings: TopicSettings, closing: threading.Event, timeout: float) -> int:
+def written_end(settings: TopicSettings, closing: "threading.Event", timeout: float) -> int:
     """Return Kafka's offset after the last message, committed or not. Raises as Partition.bounds."""
     errors = ClientErrors(settings.name)
     properties = {**settings.properties, **FIXED, "group.id": settings.group_id, "isolation.level": "read_uncommitted"}

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import closing
@@ -13,6 +12,7 @@ from attrs import define, field, frozen
 from aclog.metalog.batches import BatchRun
 from aclog.metalog.committed_log import Closeable, CommittedLog
 from aclog.metalog.errors import DecodeError, LogError, MetadataError
+from aclog.metalog.machine import clock, threads
 from aclog.metalog.topic_message import Assembler
 from aclog.metalog.topiclog.client import RefusedError
 from aclog.metalog.topiclog.partition import RESPONSE_SECONDS, Partition, RemovedError, connect_reader, written_end
@@ -175,7 +175,7 @@ class HistoricalReads:
     """Thread-safe; calls run one at a time. Connects on the first read, and again after an error."""
 
     settings: TopicSettings
-    closing: threading.Event
+    closing: "threading.Event"
     """Set it before `close` to end a read that waits."""
     _partition: Partition | None = field(default=None, init=False)
     _bounds: Survey | None = field(default=None, init=False)
@@ -186,7 +186,7 @@ class HistoricalReads:
     """The offset of the next batch, in `_ahead` or from the stream."""
     _resume_at: dict[int, int] = field(factory=dict, init=False)
     """Kafka's offsets of batches that may be read next, by base offset."""
-    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _lock: "threading.Lock" = field(factory=threads.lock, init=False)
 
     def connect(self, timeout: float) -> None:
         """Connect now. Raises as open_partition."""
@@ -198,7 +198,9 @@ class HistoricalReads:
         return self._ask(lambda: self._survey(timeout))
 
     def _survey(self, timeout: float) -> Survey:
-        self._bounds = survey(self._connected(), timeout)
+        partition = self._connected()
+        self._bounds = survey(partition, timeout)
+        self._rest(partition)
         return self._bounds
 
     def assume(self, bounds: Survey) -> None:
@@ -216,16 +218,16 @@ class HistoricalReads:
             LogError, DecodeError: as `survey`; or a transaction is still open after `timeout` seconds.
 
         """
-        deadline = time.monotonic() + timeout
+        deadline = clock.monotonic() + timeout
         written = written_end(self.settings, self.closing, timeout)
         while True:
-            bounds = self.survey(max(deadline - time.monotonic(), _SLICE_SECONDS))
+            bounds = self.survey(max(deadline - clock.monotonic(), _SLICE_SECONDS))
             if bounds.end >= written:
                 return bounds
-            if time.monotonic() > deadline:
+            if clock.monotonic() > deadline:
                 what = f"another producer's transaction is open at Kafka's offset {bounds.end}"
                 raise LogError(f"{self.settings.name}: {what}: expected no other producers on the topic")
-            time.sleep(_RETRY_SECONDS)
+            clock.sleep(_RETRY_SECONDS)
 
     def last_batch(self) -> tuple[StoredMessage | None, Leader | None]:
         """Return the first message of the surveyed log's last batch, and the newest epoch's leader, if known.
@@ -241,7 +243,9 @@ class HistoricalReads:
         if bounds is None or bounds.last is None:
             return None, None
         partition = self._connected()
-        return find_base(partition, bounds.last.place.offset, bounds), find_leader(partition, bounds)
+        base, leader = find_base(partition, bounds.last.place.offset, bounds), find_leader(partition, bounds)
+        self._rest(partition)
+        return base, leader
 
     def read(self, offset: int, mark: int, max_bytes: int) -> bytes:
         """Return batches from the one that holds `offset` up to `mark`, at most `max_bytes` but at least one batch.
@@ -285,16 +289,18 @@ class HistoricalReads:
     def _read(self, offset: int, mark: int, max_bytes: int) -> bytes:
         if self._stream is None or offset != self._next:
             self._stream = self._begin(offset)
-        deadline = time.monotonic() + RESPONSE_SECONDS
+        deadline = clock.monotonic() + RESPONSE_SECONDS
         while not (batches := self._take_ahead(mark, max_bytes)):
             if self.closing.is_set():
                 raise LogError(f"{self.settings.name}: closed")
-            if time.monotonic() > deadline:
+            if clock.monotonic() > deadline:
                 what = f"offset {offset}: no batch arrived within {RESPONSE_SECONDS:.0f} s"
                 raise LogError(f"{self.settings.name}: {what}")
             self._ahead.extend(self._stream.poll(_SLICE_SECONDS))
         self._next = batches[-1].end_offset
         self._remember(batches[-1])
+        if self._next >= mark:  # there is nothing to read ahead
+            self._rest(self._stream.partition)
         return b"".join(batch.data for batch in batches)
 
     def _take_ahead(self, mark: int, max_bytes: int) -> list[CommittedBatch]:
@@ -319,6 +325,12 @@ class HistoricalReads:
             first = find_base(partition, offset, self._bounds)
             position, base = first.position, first.place.base_offset
         return BatchStream(partition, position, base)
+
+    def _rest(self, partition: Partition) -> None:
+        """Fetch nothing until the next read, which begins a stream of its own."""
+        partition.rest()
+        self._ahead.clear()
+        self._stream, self._next = None, -1
 
     def _remember(self, batch: CommittedBatch) -> None:
         self._resume_at[batch.end_offset] = batch.next_position
@@ -373,19 +385,19 @@ class TopicReader(Closeable):
     settings: TopicSettings
     window_bytes: int = field(default=32 << 20, kw_only=True)
     """How much of the log's end is cached in memory."""
-    _closing: threading.Event = field(factory=threading.Event, init=False)
+    _closing: "threading.Event" = field(factory=threads.event, init=False)
     _tail: TailCache = field(init=False)
     _historical: HistoricalReads = field(init=False)
     _place: _Place | None = field(default=None, init=False)
     """Where to continue."""
     _doubt: tuple[_Place | None, DecodeError] | None = field(default=None, init=False)
     """The last error in the log's content, and the place behind which it was found."""
-    _thread: threading.Thread = field(init=False)
+    _thread: "threading.Thread" = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._tail = TailCache(name=self.name, window_bytes=self.window_bytes)
         self._historical = HistoricalReads(self.settings, self._closing)
-        self._thread = threading.Thread(target=self._run, name=f"reader of {self.name}", daemon=True)
+        self._thread = threads.Thread(target=self._run, name=f"reader of {self.name}", daemon=True)
         self._thread.start()
 
     @property

@@ -1,6 +1,5 @@
 """The records of a topic of any kind: read from stored positions on, and what of them can no longer be read."""
 
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, Self
 
@@ -8,6 +7,7 @@ from attrs import define, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.machine import clock
 from aclog.metalog.topiclog.client import SLICE_SECONDS, ClientErrors, error_in, kafka_error, new_consumer, retriable
 from aclog.metalog.topiclog.partition import FIXED, RESPONSE_SECONDS, RemovedError
 from aclog.metalog.topiclog.settings import TopicId, TopicSettings
@@ -93,7 +93,7 @@ class TopicRecords:
             LogError: no broker responds in time, or one refuses.
 
         """
-        deadline = time.monotonic() + RESPONSE_SECONDS
+        deadline = clock.monotonic() + RESPONSE_SECONDS
         while True:
             try:
                 return self._consumer.get_watermark_offsets(
@@ -144,14 +144,14 @@ class TopicRecords:
 
     def _polled(self) -> Iterator[Read]:
         """Yield what arrives of the assigned partitions. Raises as read."""
-        deadline = time.monotonic() + RESPONSE_SECONDS
+        deadline = clock.monotonic() + RESPONSE_SECONDS
         while True:
             try:
                 messages = self._consume()
             except KafkaException as error:
                 raise kafka_error(error, self.settings.name) from error
             if messages:
-                deadline = time.monotonic() + RESPONSE_SECONDS
+                deadline = clock.monotonic() + RESPONSE_SECONDS
             else:
                 self._check_waiting(deadline, None)
             yield from map(self._read, messages)
@@ -178,7 +178,7 @@ class TopicRecords:
         """Return if there is still a reason to wait."""
         if self._errors.refused and self._errors.latest is not None:
             raise self._errors.latest
-        late = time.monotonic() > deadline
+        late = clock.monotonic() > deadline
         if error is not None:
             cause = error_in(error)
             transport = cause is not None and cause.code() in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}

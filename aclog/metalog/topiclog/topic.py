@@ -1,7 +1,6 @@
 """A log's topic: its creation, its identity, and requests about it."""
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -13,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicDescription  # type: ignore[attr-defined]  # its own names, which it does not declare as such
 
 from aclog.metalog.errors import ConfigError, LogError, ReplayError, plural
+from aclog.metalog.machine import clock, threads
 from aclog.metalog.topiclog.client import MAX_MESSAGE_BYTES, ClientErrors, error_in, kafka_error, new_admin
 from aclog.metalog.topiclog.partition import RESPONSE_SECONDS, Partition, RemovedError
 from aclog.metalog.topiclog.positions import Leader, StoredMessage, find_first, find_last, find_offset, leader_of
@@ -42,7 +42,7 @@ class TopicAdmin:
 
     def allow(self, timeout: float) -> None:
         """Give the next requests so many seconds, all together."""
-        self._timeout, self._deadline = timeout, time.monotonic() + timeout
+        self._timeout, self._deadline = timeout, clock.monotonic() + timeout
         # An error of an earlier request is not about the next one.
         self._errors.clear()
 
@@ -102,9 +102,9 @@ class TopicAdmin:
             LogError: the deadline has passed.
 
         """
-        if time.monotonic() > self._deadline:
+        if clock.monotonic() > self._deadline:
             raise self._errors.latest or LogError(f"{self._name}: no response within {self._timeout:g} s")
-        time.sleep(_RETRY_SECONDS)
+        clock.sleep(_RETRY_SECONDS)
 
     def _ask(self, question: Callable[[AdminClient, float], "Future[_T]"]) -> _T:
         """Repeat a request until a broker responds; a refusal is raised as KafkaException."""
@@ -257,7 +257,7 @@ class TopicInspector:
 
     settings: TopicSettings
     _topic_admin: TopicAdmin | None = field(default=None, init=False)
-    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _lock: "threading.Lock" = field(factory=threads.lock, init=False)
 
     def identify(self, timeout: float) -> TopicId | None:
         """Return the topic's identity; None if it does not exist. Never creates it.

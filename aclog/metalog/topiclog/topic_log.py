@@ -2,11 +2,9 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
-from time import monotonic
 from typing import Any
 
 from attrs import define, field
@@ -17,6 +15,7 @@ from aclog.metalog.committed_log import Appended, Closeable, LogReader
 from aclog.metalog.control_records import ControlRecord, LeaderChange, LeaderChangeVoter, control_batch
 from aclog.metalog.errors import DecodeError, LogError, MetadataError
 from aclog.metalog.group_commit import GroupCommit, read_prebuilt_header
+from aclog.metalog.machine import clock, threads
 from aclog.metalog.primitives import current_time_ms
 from aclog.metalog.topic_message import read_batch
 from aclog.metalog.topiclog.client import (
@@ -55,12 +54,12 @@ class ReadBack(Closeable):
     _reader: LogReader
     _owned: bool = field(kw_only=True)
     """Whether the reader is closed with this object."""
-    _abandoned: threading.Event = field(factory=threading.Event, init=False)
+    _abandoned: "threading.Event" = field(factory=threads.event, init=False)
 
     def check(self, batches: Sequence[bytes], deadline: float) -> None:
         """Wait until the reader has passed these contiguous batches, and compare what it has read.
 
-        `deadline` is of time.monotonic.
+        `deadline` is of the monotonic clock.
 
         Raises:
             LogError: the reader has met something else, or has not come that far in time. The batches are committed.
@@ -80,7 +79,7 @@ class ReadBack(Closeable):
         while not self._reader.wait(end - 1, _SLICE_SECONDS):
             if self._abandoned.wait(_PAUSE_SECONDS):
                 raise LogError(f"{self._reader.name}: abandoned")
-            if time.monotonic() > deadline:
+            if clock.monotonic() > deadline:
                 what = f"committed, but the offsets up to {end} did not become readable in time"
                 raise LogError(f"{self._reader.name}: {what}")
 
@@ -217,7 +216,7 @@ class TopicLog(Closeable):
 
     def _commit(self, batches: Sequence[bytes], _: Sequence[int]) -> int:
         """Commit as many of `batches` as fit into one transaction, in the commit thread."""
-        count, deadline = _fitting(batches), time.monotonic() + COMMIT_SECONDS
+        count, deadline = _fitting(batches), clock.monotonic() + COMMIT_SECONDS
         self._transactions.commit(read_batch(batch, 0, read_header(batch)) for batch in batches[:count])
         self._read_back.check(batches[:count], deadline)
         # After the commit: readers of this process must not see what may still be aborted.
@@ -264,9 +263,9 @@ def fence_previous_writer(settings: TopicSettings, timeout: float) -> Transactio
 
 
 def _init_transactions(producer: Producer, name: str, errors: ClientErrors, timeout: float) -> None:
-    deadline = time.monotonic() + timeout
+    deadline = clock.monotonic() + timeout
     while True:
-        remaining = deadline - time.monotonic()
+        remaining = deadline - clock.monotonic()
         try:
             producer.init_transactions(min(SLICE_SECONDS, max(remaining, 0.05)))
         except RAISED as error:
@@ -311,9 +310,9 @@ def open_topic_log(
         ConfigError: the client rejects a property, or confluent-kafka is not installed.
 
     """
-    deadline = monotonic() + timeout
+    deadline = clock.monotonic() + timeout
     with ExitStack() as stack:
-        historical = HistoricalReads(settings, threading.Event())
+        historical = HistoricalReads(settings, threads.Event())
         stack.callback(historical.close)
         historical.connect(timeout)
         transactions = fence_previous_writer(settings, _remaining(deadline))
@@ -341,7 +340,7 @@ def open_topic_log(
 
 
 def _remaining(deadline: float) -> float:
-    return max(deadline - monotonic(), 1.0)
+    return max(deadline - clock.monotonic(), 1.0)
 
 
 def _begin_epoch(log: TopicLog, node_id: int, voters: Sequence[int], timestamp: int | None) -> None:
@@ -389,13 +388,13 @@ class Election(Closeable):
     _errors: ClientErrors = field(init=False)
     _elected: bool = field(default=False, init=False)
     _error: MetadataError | None = field(default=None, init=False)
-    _closed: threading.Event = field(factory=threading.Event, init=False)
-    _thread: threading.Thread = field(init=False)
+    _closed: "threading.Event" = field(factory=threads.event, init=False)
+    _thread: "threading.Thread" = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._errors = ClientErrors(self.settings.name)
         consumer = self._new_consumer()
-        self._thread = threading.Thread(
+        self._thread = threads.Thread(
             target=self._run, args=(consumer,), name=f"candidate for {self.settings.name}", daemon=True
         )
         self._thread.start()

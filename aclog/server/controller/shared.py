@@ -293,8 +293,10 @@ class KafkaTopic:
 # A standby controller: it follows the shared log and takes part in the election.
 
 
-_STANDBY_POLL_SECONDS = 0.05
-"""Polling interval for the follower's progress."""
+_STARTING_POLL_SECONDS = 0.05
+"""Polling interval for the progress of a standby that is not a candidate yet."""
+_STANDBY_POLL_SECONDS = 0.5
+"""Polling interval of a candidate for failures of its reader and its follower; an election wakes it at once."""
 _WARN_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
@@ -346,7 +348,8 @@ class Standby:
                     self._candidacy = await asyncio.to_thread(
                         self.shared.join_election, self.election.elect, self.election.depose
                     )
-                await self.election.wait(_STANDBY_POLL_SECONDS)
+                starting = self._candidacy is None or follower is None
+                await self.election.wait(_STARTING_POLL_SECONDS if starting else _STANDBY_POLL_SECONDS)
         finally:
             if follower is not None:
                 await asyncio.to_thread(_stop_follower, follower)

@@ -77,6 +77,9 @@ class FakeConsumer:
     def assign(self, places: list[TopicPartition]) -> None:
         self._position, self._told_end = places[0].offset, False
 
+    def unassign(self) -> None:
+        self._position = len(self.topic.messages)
+
     def poll(self, timeout: float) -> FakeMessage | None:
         if self._position < len(self.topic.messages):
             position = self.topic.skips(self._position)
