@@ -1,8 +1,10 @@
 """The work on several clusters: several processes have the results, notices and errors of one."""
 
 import os
+import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from attrs import frozen
@@ -67,7 +69,24 @@ def test_processes_have_the_results_notices_and_errors_of_one(work):
     assert outcome(work, 3) == outcome(work, 1)
 
 
+def alone(call):
+    """Run a call of this module in a process without other threads, which forks need and tests before may leave."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"from tests.cli import test_each_cluster as tests; tests.{call}"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.process
 def test_the_others_are_other_processes_and_a_killed_one_is_made_up_for():
+    alone("other_processes()")
+
+
+def other_processes():
     own = os.getpid()
     processes = dict(each_cluster(NAMES, lambda _: os.getpid(), processes=2))
     assert processes.pop("a") == own
@@ -95,24 +114,29 @@ def test_short_work_and_threads_stay_in_this_process():
         thread.join()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("broken", [False, True])
-def test_lint_and_review_print_the_same_bytes(tmp_path, monkeypatch, broken):
+def test_lint_and_review_print_the_same_bytes(tmp_path, broken):
+    alone(f"same_bytes({str(tmp_path)!r}, {broken})")
+
+
+def same_bytes(directory, broken):
     tables = "".join(f'[clusters.{name}]\nacls = "{name}"\n' for name in NAMES)
     users = {f"{name}/user.yaml": USER.replace("NAME", name) for name in NAMES}
-    write_files(tmp_path, {"aclog.toml": tables, **users})
-    monkeypatch.chdir(tmp_path)
+    write_files(Path(directory), {"aclog.toml": tables, **users})
+    os.chdir(directory)
     for words in (("init", "-q"), ("add", "."), ("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "x")):
         assert os.spawnlp(os.P_WAIT, "git", "git", *words) == 0
     users = {path: text.replace("Read", "Write") for path, text in users.items()}
-    write_files(tmp_path, users | ({"d/user.yaml": "kind: KafkaUser\nspec: [\n"} if broken else {}))
-    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    write_files(Path(directory), users | ({"d/user.yaml": "kind: KafkaUser\nspec: [\n"} if broken else {}))
+    os.cpu_count = lambda: 3
     pools = []
-    monkeypatch.setattr(module, "_in_forks", lambda *words: pools.append(1) or forks(*words))
+    module._in_forks = lambda *words: pools.append(1) or forks(*words)
     formats = [("review", "--format", each) for each in ("json", "text", "sarif", "markdown")]
     for words in (("lint", "--format", "jsonl"), ("lint",), *formats):
-        monkeypatch.setattr(module, "WORTH_S", -1.0)
+        module.WORTH_S = -1.0
         several = aclog(*words)
-        monkeypatch.setattr(module, "WORTH_S", 1e9)
+        module.WORTH_S = 1e9
         assert several == aclog(*words), words
         assert several.out or broken
     assert len(pools) == 6

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from attrs import evolve, field, frozen
@@ -274,7 +275,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
     ),
     "accesses denied": (Row(words=f"denied {USES}", strong="^0 accesses denied.*allowed$", by=ONLY_ONE, check=True),),
     "accesses simulate": (
-        Row(words=f"simulate {USES} {BOTH}", strong="^2 +SAME(?!.*unless)", by=ONLY_ONE, check=True),
+        Row(words=f"simulate {USES} {BOTH}", strong="^2 +- +SAME(?!.*unless)", by=ONLY_ONE, check=True),
     ),
     "accesses usage": (
         Row(
@@ -518,7 +519,7 @@ RANGES = (
     Row(words="denied --accesses {}/refused.jsonl", strong="^1 access denied"),
     Row(
         words="simulate --accesses {}/refused.jsonl --to-acls {}/rest.jsonl",
-        strong=r"^1 +SAME$(?![^\0]*^On Kafka)",
+        strong=r"^1 +- +SAME$(?![^\0]*^On Kafka)",
         check=True,
     ),
     Row(words="usage --accesses {}/used.jsonl", strong="NEVER_MATCHED +ALLOW User:r"),
@@ -562,7 +563,7 @@ OF_MOMENTS = (
     Row(words=f"diff {BETWEEN}", strong=r"\Ano difference", check=True),
     Row(words=f"check equal {BETWEEN}", strong="^PROVED", check=True, object_=PROVED),
     Row(words=f"check no-new-access {BETWEEN}", strong="^PROVED", check=True, object_=PROVED),
-    Row(words=f"simulate --accesses {{}}/refused.jsonl {BETWEEN}", strong=r"\Aaccesses [^\0]*^1 +SAME$", check=True),
+    Row(words=f"simulate --accesses {{}}/refused.jsonl {BETWEEN}", strong=r"\Aaccesses [^\0]*^1 +- +SAME$", check=True),
     Row(words="shell SOURCE diff --of access {since} {until}", strong=r"\Ano difference"),
 )
 
@@ -635,7 +636,7 @@ ACCESSES: dict[str, tuple[Row, ...] | str] = {
     "accesses simulate": (
         Row(
             words="simulate --acls {}/acls --accesses {}/log --to-acls {}/fewer",
-            strong=r"^2 +SAME$(?!\n1 +NOT_JUDGED)",
+            strong=r"^2 +- +SAME$(?!\n1 +- +NOT_JUDGED)",
             check=True,
         ),
     ),
@@ -1297,7 +1298,8 @@ def test_jobs_on_spark(world, tmp_path, monkeypatch, command, name):
     pytest.importorskip("pyspark")
     from aclog.cli.spark import spark_session
 
-    monkeypatch.setattr(spark_session, "spark_session", lambda _master: nullcontext(None))
+    session = SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
+    monkeypatch.setattr(spark_session, "spark_session", lambda _master: nullcontext(session))
     premise = PREMISES[name]
     more = {
         "usage": ("--requests", world / "accesses.jsonl", "--out", tmp_path / "out"),

@@ -31,8 +31,8 @@ def written(page: Path) -> str:
     repository = "/".join(home.split("/")[-2:])
     text = re.sub(r"(- uses: )[\w.-]+/[\w.-]+(@main\n +with: \{path)", rf"\1{repository}\2", text)
     text = re.sub(
-        r"(?m)^Replace `[\w.-]+/[\w.-]+` by the repository",
-        f"Replace `{repository}` by the repository",
+        r"(?m)^Replace `[\w.-]+/[\w.-]+` with the repository",
+        f"Replace `{repository}` with the repository",
         text,
     )
     return re.sub(r"(- repo: )\S+(\n +rev: main)", rf"\1{home}\2", text)
