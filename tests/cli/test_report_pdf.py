@@ -3,7 +3,10 @@
 import json
 import os
 import re
+import signal
 import stat
+import subprocess
+import sys
 import tempfile
 from html.parser import HTMLParser
 from unicodedata import normalize
@@ -15,6 +18,7 @@ from aclog.cli.transfer import pdf
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.week import WEEK
 from tests.support.cli.command import aclog
+from tests.support.processes.waiting import SECONDS, wait_until
 from tests.support.web.chromium import working_program
 from tests.support.web.pdf import outline, pages, text
 
@@ -142,6 +146,23 @@ def test_a_browser_that_fails_is_one_line_and_leaves_nothing(tmp_path, scratch, 
         pdf.pdf_of("<p>text", str(browser), patience)
     assert str(raised.value).endswith("write --out FILE.html and print it in a browser")
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_the_browser_and_leaves_nothing(tmp_path, scratch, number):
+    begun = tmp_path / "begun"
+    browser = program(tmp_path, f'echo "$$" > {begun}.part; mv {begun}.part {begun}; exec sleep 600')
+    command = [sys.executable, "-m", "aclog", "report", str(LOG), "--out", str(tmp_path / "a.pdf")]
+    command += ["--sections", "numbers", "--browser", str(browser)]
+    with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(scratch)}, stderr=subprocess.DEVNULL) as process:
+        wait_until(begun.exists, "the browser's start")
+        process.send_signal(number)
+        assert process.wait(SECONDS) in (130, -signal.SIGINT)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(begun.read_text()), 0)
+    assert list(scratch.iterdir()) == []
+    assert not (tmp_path / "a.pdf").exists()
 
 
 def test_a_failure_keeps_the_former_report(tmp_path, scratch):

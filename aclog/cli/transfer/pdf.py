@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from aclog.cli.signals import ending_interrupts
 from aclog.metalog.errors import ConfigError, printable
 from aclog.terminal.output import note
 
@@ -95,7 +96,9 @@ def pdf_of(html: str, browser: str, patience_s: float = PATIENCE_S) -> bytes:
     """
     is_root = os.geteuid() == 0
     # A process of the browser may outlive it for a moment, and write into its profile.
-    with tempfile.TemporaryDirectory(prefix="aclog-report-", ignore_cleanup_errors=True) as name:
+    scratch = tempfile.TemporaryDirectory(prefix="aclog-report-", ignore_cleanup_errors=True)
+    # The browser is in a session of its own: a signal that ends this process would leave it, and the files.
+    with ending_interrupts(), scratch as name:
         home = Path(name)
         document, out, errors = home / "report.html", home / "report.pdf", home / "stderr"
         document.write_text(html, "utf-8", "backslashreplace")

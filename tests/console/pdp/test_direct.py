@@ -333,6 +333,13 @@ def test_what_two_servers_could_read_differently_is_left_to_h11(data):
     assert request is None or request.size + request.length != len(data)
 
 
+def test_blanks_before_a_byte_that_is_no_text_take_a_time_linear_in_their_number():
+    head = ALLOWED.replace(b"Host: x", b"Host: x\r\nX: " + b" " * 7_500 + b"\x01")
+    assert head.find(b"\r\n\r\n") < 8 << 10
+    for _ in range(2_000):  # 10 minutes, and so the end of the test, if each takes a time quadratic in it
+        assert parse_head(head) is None
+
+
 def test_a_plain_request_is_answered_without_the_application(monkeypatch):
     point = point_of(HeldSource(image_of(*_RULES)))
     answered = []

@@ -36,12 +36,17 @@ _FLAGS = (
 )
 
 
+def working_program(playwright: Playwright) -> Program:
+    """Return the first Chromium that starts. Raises NoBrowserError: none does."""
+    own = Program(path=playwright.chromium.executable_path)
+    unpacked = _KIND.of_packages(FONTCONFIG_FILE=str(_KIND.home / "fonts.conf"))
+    return _KIND.working((own, unpacked))
+
+
 def launch(playwright: Playwright) -> Browser:
     """Start Chromium, headless. Raises NoBrowserError: there is none."""
     expect.set_options(timeout=PATIENCE_MS)
-    own = Program(path=playwright.chromium.executable_path)
-    unpacked = _KIND.of_packages(FONTCONFIG_FILE=str(_KIND.home / "fonts.conf"))
-    program = _KIND.working((own, unpacked))
+    program = working_program(playwright)
     return playwright.chromium.launch(
         executable_path=program.path, env=dict(program.whole_environment), args=list(_FLAGS)
     )
