@@ -190,11 +190,11 @@ def await_writes(broker: Node, name: str, expected: bool) -> None:
     wait_until(lambda: writes(broker, name) is expected, lambda: (broker.node_id, name, expected))
 
 
-def creates_acls(cluster: Cluster, node: Node) -> bool:
-    """Whether User:carol may create an ACL through a node."""
+def creates_acls(cluster: Cluster, node: Node, user: str = "carol") -> bool:
+    """Whether a user may create an ACL through a node."""
 
     async def ask() -> bool:
-        security = client_security(client_properties(cluster.home, "carol"))
+        security = client_security(client_properties(cluster.home, user))
         async with await connect(HostPort(host="localhost", port=node.port), security) as connection:
             [result] = await requests.create_acls(connection, [KNOWN], SECONDS)
             assert result.error is None or getattr(result.error, "code", None) == 31, result
@@ -294,9 +294,15 @@ def check_step(cluster: Cluster, places: Sequence[Node | None]) -> None:
 
 
 def check_the_controller_decides(cluster: Cluster) -> Node:
-    """Whichever node is asked, the active controller decides; return it. Asked again if another one became active."""
+    """Whichever node is asked, the active controller decides; return it. Asked again if another one became active.
+
+    A broker forwards to the controller that it knew as active until that one answers NOT_CONTROLLER. A controller
+    authorizes first: one that was active before, and denies the request, answers for the active one, until the broker
+    forwards a request that it allows, as those of a super user (NodeToControllerRequestThread, ControllerApis).
+    """
     while True:
         term, active = cluster.term()
+        assert all(creates_acls(cluster, broker, "admin") for broker in cluster.brokers)
         decided = [creates_acls(cluster, node) for node in (active, *cluster.brokers)]
         if cluster.term()[0] == term:
             assert decided == [active.generation == "4.4"] * len(decided)

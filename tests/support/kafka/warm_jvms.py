@@ -6,6 +6,7 @@ ends with the process that started it. `tests.support.kafka.jvm.run_tool` runs a
 
 import atexit
 import json
+import re
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -17,6 +18,12 @@ from tests.support.processes.waiting import SECONDS
 
 _jvms: dict[tuple[str, str], "WarmJvm"] = {}
 _lock = threading.Lock()
+_BELOW_MAIN = re.compile(
+    r"(?:^\tat java\.base/(?:jdk\.internal|java\.lang)\.reflect\.[^\n]*\n)+"
+    r"(?:^\tat aclog\.ToolPipe[^\n]*\n?)+(?:^\tat java\.base/java\.lang\.Thread\.[^\n]*\n?)*",
+    re.MULTILINE,
+)
+"""The frames of a stack trace that a tool's process of its own has not."""
 
 
 @frozen(kw_only=True)
@@ -84,7 +91,10 @@ class ToolPipe:
             jvm.process.stdin.flush()
             answer = jvm.process.stdout.readline()
         assert answer, f"the JVM of the tools died at {arguments}"
-        return Printed(**json.loads(answer))
+        printed = json.loads(answer)
+        return Printed(
+            code=printed["code"], out=_BELOW_MAIN.sub("", printed["out"]), err=_BELOW_MAIN.sub("", printed["err"])
+        )
 
 
 def admin_port() -> int:
