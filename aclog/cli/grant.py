@@ -21,7 +21,7 @@ from aclog.cli.flags.target import ApplyFlags, DoFlags, RevokedFlags, StepsOutpu
 from aclog.cli.images import warn_of_unmatched
 from aclog.cli.options import Group
 from aclog.cli.plan import CHANGES, NOTHING, print_plan, print_unless_refused, take_plan_file, write_plan
-from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.ops.plan import place_settings
 from aclog.planning.granting import (
     AccessRequest,
@@ -165,13 +165,14 @@ def _tell(lines: Iterable[str], output: Output) -> None:
 def _warn_of(effects: Sequence[str], aside: Direction, place: FoundPlace) -> None:
     if not effects:
         return
-    verb = "revokes" if aside is Direction.LOST else "grants"
-    cases = f"in {len(effects):,} cases, for example: {effects[0]}" if len(effects) > 1 else f"in 1 case: {effects[0]}"
+    asked, aside_verb = ("grants", "revokes") if aside is Direction.LOST else ("revokes", "grants")
+    what = f"this plan not only {asked} the requested access, but also {aside_verb} other access"
+    first = "for example" if len(effects) > 1 else "namely"
+    cases = f"({plural(len(effects), 'case')}), {first} {aside.value} {effects[0]}"
     if place.settings_known:
-        warn(printable(f"allow.everyone.if.no.acl.found is true, so this plan also {verb} access {cases}"))
+        warn(printable(f"allow.everyone.if.no.acl.found is true, so {what} {cases}"))
     else:
-        setting = "allow.everyone.if.no.acl.found is unknown; if it is true"
-        warn(printable(f"{setting}, this plan also {verb} access {cases}"))
+        warn(printable(f"allow.everyone.if.no.acl.found is unknown; if it is true, {what} {cases}"))
 
 
 def _refusal(aside: Direction, place: FoundPlace) -> str:

@@ -176,8 +176,8 @@ class IndexFollower:
         self._accesses += added
         parts = [
             self.feed.status,
-            f"{added:,} accesses added{f' up to {time_text(last)}' if last is not None else ''}",
-            f"{self._accesses:,} since the start",
+            f"{added:,} accesses added{f', the latest at {time_text(last)}' if last is not None else ''}",
+            f"{self._accesses:,} added since this command started",
             *([f"{rejected:,} lines are not accesses"] if rejected else []),
             *([f"{plural(unread, 'access')} could not be read or decided"] if unread else []),
             *([trouble] if trouble else []),

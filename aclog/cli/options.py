@@ -470,7 +470,7 @@ class _Shown(click.Command):
         """See click.Command.get_help_option."""
         option = super().get_help_option(ctx)
         if option is not None:
-            option.help = "Show this page. [cyan]--help-all[/] shows every flag's text."
+            option.help = "Show this page. [cyan]--help-all[/] shows the help of all flags."
         return option
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:

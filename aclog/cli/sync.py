@@ -101,13 +101,13 @@ def sync(
 ) -> None:
     """Poll the ACLs of a cluster, and record the changes of each poll atomically in a log.
 
-    DIR can be used like any other --log, with --as-of, shell and history. A
-    failed poll records nothing and is retried. If a poll would remove more ACLs
-    than --max-removal allows, the command repeats the poll, first on the same
-    broker and then on others. If every response exceeds the limit, the poll is
-    refused: nothing is recorded, and every command that reads DIR prints a warning
-    until a later poll is accepted. SIGTERM or Ctrl-C stops the command. Requires
-    DESCRIBE on the cluster.
+    Commands read DIR like any other log: pass it as --log DIR, also with --as-of,
+    and to shell and history. A failed poll records nothing and is retried. If more
+    recorded ACLs are missing in a poll than --max-removal allows, the command
+    repeats the poll, first on the same broker and then on others. If every response
+    exceeds the limit, the poll is refused: nothing is recorded, and every command
+    that reads DIR prints a warning until a later poll is accepted. SIGTERM or
+    Ctrl-C stops the command. Requires DESCRIBE on the cluster.
 
     [bold]Examples[/]
 

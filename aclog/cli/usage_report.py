@@ -357,9 +357,9 @@ def suggestion_lines(suggestion: Suggestion, *, now: int, explain: bool) -> Iter
     unjudged = sum(rule.why.startswith(NOT_JUDGED) for rule in rules)
     retained = len(rules) - len(allows) - unjudged
     parts = (
-        (len(allows), f"{len(allows):,} allow logged accesses ({prefixes:,} of these are PREFIXED)"),
-        (retained, f"{retained:,} are kept because they deny, or because each is the last ACL of a resource"),
-        (unjudged, f"{unjudged:,} are kept because they could not be judged"),
+        (len(allows), f"{len(allows):,} that allow logged accesses, {prefixes:,} of them PREFIXED"),
+        (retained, f"{retained:,} kept because they deny, or because each is the last ACL of a resource"),
+        (unjudged, f"{unjudged:,} kept because they could not be judged"),
     )
     if rules:
         yield f"suggested rules: {'; '.join(text for count, text in parts if count)}"

@@ -48,10 +48,20 @@ class Claim:
 
     check: str
     text: str
+    negation: str
+    """The opposite sentence, which holds if the claim is refuted."""
 
 
-NO_NEW_ACCESS = Claim(check="no-new-access", text="the second state allows no request that the first one denies")
-EQUAL = Claim(check="equal", text="both states decide every request the same")
+NO_NEW_ACCESS = Claim(
+    check="no-new-access",
+    text="the second state allows no request that the first one denies",
+    negation="the second state allows requests that the first one denies",
+)
+EQUAL = Claim(
+    check="equal",
+    text="both states decide every request the same",
+    negation="the two states decide some requests differently",
+)
 
 
 @frozen(kw_only=True)
@@ -73,8 +83,8 @@ class Verdict:
         return not self.refuted and not self.premises
 
     def sentence(self, claim: Claim) -> str:
-        """Return the verdict and the claim, negated if refuted; `unless` introduces unknown premises."""
-        text = f"it is not true that {claim.text}{',' if self.premises else ''}" if self.refuted else claim.text
+        """Return the verdict and the claim, or its negation if refuted; `unless` introduces unknown premises."""
+        text = f"{claim.negation}{',' if self.premises else ''}" if self.refuted else claim.text
         return f"{self.name}: {claim.check}: {self.premises.decided(text)}"
 
 
@@ -172,18 +182,22 @@ def question_of(
     """
     named = tuple(principals)
     if check == "not-granted":
+        query = evolve(query, principals=only(*named) if named else EVERYONE)
         who = "no principal may" if not named else f"{named[0]} may not" if len(named) == 1 else _none_of(named)
-        query, text = evolve(query, principals=only(*named) if named else EVERYONE), f"{who} do it"
+        text, negation = f"{who} do it", f"{_one_of(named)} may do it"
     elif check == "only":
         if not named:
             raise ConfigError("--principal is missing: expected the principals that may do it")
         query = evolve(query, principals=everyone_but(*named))
         text = f"no principal except {', '.join(named)} may do it"
+        negation = f"at least one principal other than {', '.join(named)} may do it"
     else:
-        what = "none of the given permissions" if narrows else "no access"
-        text = f"principals not named in any rule have {what}"
+        none, some = ("none", "some") if narrows else ("no access", "some access")
+        what = " of the given permissions" if narrows else ""
+        text = f"principals not named in any rule have {none}{what}"
+        negation = f"principals not named in any rule have {some}{what}"
     return Question(
-        claim=Claim(check=check, text=text),
+        claim=Claim(check=check, text=text, negation=negation),
         query=query,
         needs=needs,
         requests=requests,
@@ -193,6 +207,12 @@ def question_of(
 
 def _none_of(principals: Sequence[str]) -> str:
     return f"none of {', '.join(principals)} may"
+
+
+def _one_of(principals: Sequence[str]) -> str:
+    if len(principals) == 1:
+        return principals[0]
+    return f"at least one of {', '.join(principals)}" if principals else "at least one principal"
 
 
 @frozen(eq=False, kw_only=True)

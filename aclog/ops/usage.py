@@ -686,6 +686,9 @@ class SuggestOptions:
     """Those that exist."""
 
 
+_NOTHING_GAINED: Final = "of all possible requests, none that is denied now becomes allowed"
+
+
 @frozen(eq=False, kw_only=True)
 class ProvedSuggestion:
     """A suggestion that is proved, and what it was made of."""
@@ -714,13 +717,12 @@ class ProvedSuggestion:
             warn(
                 f"{unread_text(self.unread)}: the rules that may apply to them were not judged, and stay unchanged; "
                 f"with the suggested rules, of the other {plural(decided, 'logged access')}, "
-                f"{decided - denied:,} stay allowed and {denied:,} stay denied, and no denied request becomes allowed"
+                f"{decided - denied:,} stay allowed and {denied:,} stay denied; {_NOTHING_GAINED}"
             )
         else:
             note(
                 f"proved: with the suggested rules, of {plural(self.replayed, 'logged access')}, "
-                f"{self.replayed - denied:,} stay allowed and {denied:,} stay denied, and no denied request becomes "
-                "allowed"
+                f"{self.replayed - denied:,} stay allowed and {denied:,} stay denied; {_NOTHING_GAINED}"
             )
         if self.without_time:
             warn(f"{self.without_time:,} accesses have no timestamp: the suggestion does not count them")

@@ -284,8 +284,9 @@ class _Writer:
         else:
             at = "" if plan.base.end_offset is None else f" at offset {plan.base.end_offset}"
             journal = plan.journal
-            owned = "" if journal is None else f", of which the journal {journal.path} manages {change.owned:,}"
-            yield f"{report.name}: {plural(plan.base.rules, 'rule')}{at}{owned}"
+            owned = plural(change.owned, "managed rule")
+            managed = "" if journal is None else f"; {owned} according to the journal {journal.path}"
+            yield f"{report.name}: {plural(plan.base.rules, 'rule')}{at}{managed}"
         if not plan.settings_known:
             yield (
                 "allow.everyone.if.no.acl.found is unknown and assumed true, so resources without ACLs are open to "
@@ -305,9 +306,9 @@ class _Writer:
         yield self._rules(change.adopted, "existing rule", "To adopt: the apply makes {} managed")
         yield self._rules(
             [acl for acl in change.present if acl not in shared],
-            "unmanaged desired rule",
-            "Unmanaged: the target already contains {}; no plan deletes an unmanaged rule unless you make it managed "
-            "with --adopt",
+            "desired rule",
+            "Unmanaged: {} already in the target, but not managed; no plan deletes such a rule unless you first make "
+            "it managed with --adopt",
         )
         yield self._rules(
             change.shared,

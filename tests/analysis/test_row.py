@@ -159,7 +159,7 @@ def one_row(old: list[StandardAcl], new: list[StandardAcl]) -> Row:
     return row
 
 
-BOUND = "(upper bound: the change may affect only some of these principals and hosts)"
+BOUND = "(upper bound of the change: perhaps only some of these principals and hosts are affected)"
 
 
 def headline(row: Row) -> str:
@@ -206,7 +206,7 @@ def test_names_that_are_too_many_to_list_are_a_bound_without_what_is_denied_anyw
     lines = list(row_lines(report))
     assert lines[0] == (
         "LOST  everyone: up to READ, WRITE, CREATE, DESCRIBE on TOPIC * except team-1*, from any host "
-        "(upper bound: the change may affect only some of these principals, names and hosts)"
+        "(upper bound of the change: perhaps only some of these principals, names and hosts are affected)"
     )
     assert lines[-1] == "  covers up to 2 existing topics"
 

@@ -288,7 +288,7 @@ _CHANGE_TEXTS = {
         True,
         True,
         False,
-    ): "{lose} access that only allow.everyone.if.no.acl.found granted, because the resources had no ACLs",
+    ): "{lose} access that was granted only by allow.everyone.if.no.acl.found, because the resources had no ACLs",
     (False, True, True): "{gain} access by allow.everyone.if.no.acl.found, because the resources have no ACLs left",
 }
 """The change of a summary, by whether the ACLs were added, whether they allow, and whether access was gained."""
@@ -308,11 +308,11 @@ def claim_text(row: Row) -> str:
 def bound_text(row: Row) -> str:
     """Return the bound of a claim, empty if the row is exact.
 
-    Such as ` (upper bound: the change may affect only some of these principals and hosts)`.
+    Such as ` (upper bound of the change: perhaps only some of these principals and hosts are affected)`.
     """
     if row.bound is Bound.NONE:
         return ""
-    return f" (upper bound: the change may affect only some of these {row.bound.value})"
+    return f" (upper bound of the change: perhaps only some of these {row.bound.value} are affected)"
 
 
 def what_text(clauses: Sequence[Clause]) -> str:
@@ -332,7 +332,7 @@ def clause_texts(clauses: Sequence[Clause]) -> list[str]:
 def summary_text(row: Row, summary: Summary) -> str:
     """Return such as `412 principals lose all previous access here (100,000 ALLOW rules)`."""
     named = f"{summary.principals:,} principal{'s' * (summary.principals != 1)}"
-    who = f"{named} and everyone else" if summary.everyone_else else named
+    who = f"{named} and all principals not named in a rule or setting" if summary.everyone_else else named
     singular = summary.principals == 1 and not summary.everyone_else
     verbs = {"gain": "gains", "lose": "loses"} if singular else {"gain": "gain", "lose": "lose"}
     rules = f" ({summary.rules:,} ALLOW rule{'s' * (summary.rules != 1)})" if summary.rules else ""

@@ -1119,8 +1119,8 @@ class RemovalFlags:
         Option(
             "--max-removal",
             metavar="PERCENT",
-            help="Refuse a removal of ten or more entries that exceeds this percentage of all entries; also refuse "
-            "a removal of all entries.",
+            help="Refuse if at least ten entries, and more than this percentage of all entries, would be removed; also "
+            "refuse if all entries would be removed.",
         ),
     ] = DEFAULT_PERCENT
     accept_removal: Annotated[
@@ -1128,7 +1128,7 @@ class RemovalFlags:
         Option(
             "--accept-removal",
             metavar="N",
-            help="Accept one removal beyond this limit, of at most N entries.",
+            help="Accept one removal that exceeds --max-removal, if it removes at most N entries.",
             show_default="none",
         ),
     ] = None

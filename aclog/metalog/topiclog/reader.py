@@ -547,5 +547,5 @@ class TopicReader(Closeable):
 
 
 def _with_advice(error: DecodeError) -> DecodeError:
-    what = f"{error.what}; `aclog log copy --until-damage` copies what stands before it"
+    what = f"{error.what}; `aclog log copy --until-damage` copies the batches before it"
     return type(error)(what, position=error.position, offset=error.offset, path=error.path)

@@ -28,7 +28,7 @@ ACCESSES = (
 WRITTEN = "2026-11-21T10:00:00.000Z by User:shop from 10.0.0.2"
 TEXT = """\
 Plan: 1 rule to add, 3 to delete, 1 to adopt
-- {log}: 6 rules at offset {offset}, of which the journal {journal} manages 4
+- {log}: 6 rules at offset {offset}; 4 managed rules according to the journal {journal}
 
 Effective change (1 gained, 1 lost):
   GAINED  User:new: READ, DESCRIBE on TOPIC new, from any host
@@ -98,8 +98,8 @@ def test_what_is_present_stays_and_nobody_knows_whether_names_are_open(estate):
     place = ("plan", *estate.place, "--want", estate.want, "--journal", estate.journal)
     text = aclog(*place).out
     assert (
-        "Unmanaged: the target already contains 1 unmanaged desired rule; no plan deletes an unmanaged rule unless you "
-        "make it managed with --adopt:" in text
+        "Unmanaged: 1 desired rule already in the target, but not managed; no plan deletes such a rule unless you "
+        "first make it managed with --adopt:" in text
     )
     assert "- allow.everyone.if.no.acl.found is unknown" in text
     assert deletes(text)[acl_text(PAY)][0].startswith("GAINED  everyone")

@@ -166,7 +166,7 @@ def test_the_way_back_from_a_strangers_message(cluster, tmp_path):
     asyncio.run(all_writers())
     stranger.join()
     wait_until(lambda: not node.running, "the node ends")
-    assert "`aclog log copy --until-damage` copies what stands before it" in node.output
+    assert "`aclog log copy --until-damage` copies the batches before it" in node.output
 
     config = tmp_path / "client.properties"
     login = (tmp_path / "controller-1" / "server.properties").read_text().splitlines()

@@ -144,7 +144,7 @@ PULL_REQUESTS = (
         edits=(_edit("teams/billing.csv", _BILLING_LINES[-1], ""),),
         expected=(
             "GAINED  User:audit, User:billing: up to ALL on TOPIC billing.pii.*, from any host",
-            "(upper bound: the change may affect only some of these principals and hosts)",
+            "(upper bound of the change: perhaps only some of these principals and hosts are affected)",
             "2 principals gain access that other rules grant",
             "test fails",
         ),
