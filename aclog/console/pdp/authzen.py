@@ -305,10 +305,9 @@ class AuthZen:
         """Answer one question. Raises BadRequestError, NotReadyError."""
         words = plain_words(body)
         if words is not None:
-            decider = self.state(None)
-            request = decider.plain_request(words)
-            if request is not None:
-                return _reply(decider.decided(request))
+            decided = self.state(None).plainly_decided(words)
+            if decided is not None:
+                return _reply(decided)
         question = parse_evaluation(body)
         decider = self.state(question.circumstances.as_of)
         return _reply(_as_text(decider, decider.evaluate(question)))
@@ -332,9 +331,9 @@ class AuthZen:
         def evaluate(one: Json) -> Decided:
             """Answer one evaluation."""
             words = plain_words(one)
-            request = None if words is None else newest.plain_request(words)
-            if request is not None:
-                return newest.decided(request)
+            decided = None if words is None else newest.plainly_decided(words)
+            if decided is not None:
+                return decided
             question = parse_evaluation(one)
             as_of = question.circumstances.as_of
             decider = newest if as_of is None else decider_at(as_of)

@@ -345,8 +345,8 @@ class Decider:
         request = self.request_of(question.subject, question.action, question.resource, host, exact=exact)
         return request if isinstance(request, Answer) else self.decide(request)
 
-    def plain_request(self, words: PlainWords) -> KafkaRequest | None:
-        """Return a plain question in Kafka's terms, as `request_of`; None: its words have more than one meaning."""
+    def plainly_decided(self, words: PlainWords) -> Decided | None:
+        """Return the decision on a plain question; None: its words need `request_of`."""
         subject_type, user, action, resource_type, thing = words
         key = subject_type, action, resource_type
         try:
@@ -356,8 +356,14 @@ class Decider:
         if meaning is None:
             return None
         principals, operation, code, names = meaning
-        name = names.name_of(thing)
-        return None if WILDCARD in name else KafkaRequest(principals.name_of(user), THIS_MACHINE, operation, code, name)
+        principal, name = principals.name_of(user), names.name_of(thing)
+        if WILDCARD in name:
+            return None
+        if self._is_keyed:  # without the object of a request: most questions have a rule that others had before
+            keyed = self._by_key.get(self.authorizer.decision_key(principal, THIS_MACHINE, operation, code, name))
+            if keyed is not None:
+                return keyed[0] + self._end, keyed[1].decision
+        return self.decided(KafkaRequest(principal, THIS_MACHINE, operation, code, name))
 
     def _plain_meaning(self, subject_type: str, action: str, resource_type: str) -> PlainMeaning | None:
         subjects, resources = self.mapping.subject_type(subject_type), self.mapping.resource_type(resource_type)

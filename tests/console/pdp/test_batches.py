@@ -12,7 +12,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premise, Premises
-from aclog.console.pdp import mapping
+from aclog.console.pdp import deciding, mapping
 from aclog.console.pdp.authzen import AuthZen
 from aclog.console.pdp.deciding import Answer, Decider, KafkaRequest, parse_evaluation
 from aclog.console.pdp.mapping import BadRequestError, NotReadyError, default_mapping, parse_body, read_mapping
@@ -155,7 +155,7 @@ _batches = st.builds(
 
 @pytest.mark.parametrize("name", DECIDERS)
 @given(_batches)
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(60))
 def test_a_batch_is_answered_as_its_questions_one_by_one(name, body):
     decider = DECIDERS[name]
     expected = answers_of(decider, body)
@@ -198,6 +198,20 @@ def test_a_rule_is_put_into_words_once(monkeypatch):
     assert len(worded) == 3
 
 
+def test_what_is_kept_is_bounded(monkeypatch):
+    monkeypatch.setattr(deciding, "_REMEMBERED", 2)
+    monkeypatch.setattr(deciding, "_MOST_MEANINGS", 3)
+    decider = decider_of(image_of(*(acl(f"t{number}", "User:a") for number in range(9)), acl("x" * 9_000, "User:a")))
+    for _ in range(2):
+        for name in (*(f"t{number}" for number in range(9)), "x" * 9_000):
+            assert decider.plainly_decided(("User", "a", "READ", "topic", name))[1]
+            decider.plainly_decided((f"User-{name}", "a", "READ", "topic", name))
+            assert len(decider._by_key) <= 2
+            assert len(decider._meanings) <= 3
+    kept = [*decider._meanings, *(text for text, _ in decider._by_key.values())]
+    assert len(str(kept)) < 5_000
+
+
 _users = st.sampled_from(["User:a", "User:b", "User:c", "User:d", "User:\u00e9", "User:*", "b", "User:z"])
 _requests = st.builds(
     KafkaRequest, _users, st.sampled_from(["127.0.0.1", "10.0.0.1"]), st.integers(-1, 20), st.integers(-1, 9),
@@ -207,7 +221,7 @@ _requests = st.builds(
 
 @pytest.mark.parametrize("name", DECIDERS)
 @given(st.lists(_requests, max_size=20))
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 def test_requests_with_one_key_have_one_decision(name, asked):
     decider = DECIDERS[name]
     for request in asked:
@@ -250,7 +264,7 @@ def without_short_cut(data):
 
 
 @given(_written(_json).map(str.encode))
-@settings(max_examples=examples(2_000))
+@settings(max_examples=examples(300))
 def test_a_body_is_read_as_by_a_check_of_each_object(data):
     assert outcome(data) == without_short_cut(data)
 

@@ -320,15 +320,16 @@ _plain = st.fixed_dictionaries(
 def test_a_plain_question_has_the_answer_of_any_other(mapping, body):
     decider = CERTIFIED if mapping else DEFAULT
     words = plain_words(body)
-    request = None if words is None else decider.plain_request(words)
-    if request is not None:
-        assert decider.decide(request) == decider.evaluate(parse_evaluation(body))
+    decided = None if words is None else decider.plainly_decided(words)
+    if decided is not None:
+        answer = decider.evaluate(parse_evaluation(body))
+        assert decided == (answer.text(decider.offset), answer.decision)
 
 
 def test_most_questions_are_plain():
     words = plain_words(QUESTION)
     assert words is not None
-    assert DEFAULT.plain_request(words) is not None
+    assert DEFAULT.plainly_decided(words) is not None
 
 
 @given(requests())
