@@ -383,21 +383,6 @@ def test_blanks_before_a_byte_that_is_no_text_take_a_time_linear_in_their_number
         assert parse_head(head) is None
 
 
-def test_a_plain_request_is_answered_without_the_application(monkeypatch):
-    point = point_of(HeldSource(image_of(*_RULES)))
-    answered = []
-    complete = TimedConnection.on_response_complete
-    monkeypatch.setattr(
-        DirectConnection,
-        "on_response_complete",
-        lambda self: (answered.append(self.cycle), complete(self)),
-    )
-    with ServedPoint(point) as served:
-        answers = sent(served, [ALLOWED, ALLOWED[:-5], ALLOWED[-5:]])
-    assert answers.count(b'"decision":true') == 2
-    assert answered == [None, None]
-
-
 @pytest.mark.parametrize(("token", "status"), [(None, 401), ("wrong", 401), (TOKEN, 200)])
 def test_a_token_is_checked_before_a_body_is_awaited(token, status):
     headers = () if token is None else (f"Authorization: Bearer {token}",)
@@ -433,6 +418,16 @@ def loop():
     found = asyncio.new_event_loop()
     yield found
     found.close()
+
+
+def test_a_plain_request_is_answered_without_the_application(loop):
+    protocol = connected(point_of(HeldSource(image_of(*_RULES))), loop)
+    for piece in (ALLOWED, ALLOWED[:-5], ALLOWED[-5:]):
+        protocol.data_received(piece)
+    assert protocol.transport.data.count(b'"decision":true') == 2
+    assert protocol.cycle is None
+    assert not asyncio.all_tasks(loop)
+    protocol.connection_lost(None)
 
 
 @pytest.mark.parametrize("end", ["answered", "lost", "more than a request"])
