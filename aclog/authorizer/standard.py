@@ -49,7 +49,15 @@ from aclog.authorizer.audit import (
 from aclog.authorizer.codes import AclOperation, PatternType
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.base import LONGEST_REMEMBERED
-from aclog.authorizer.index.layout import ALL_OPERATIONS, ALLOWED, DENIED, Core, Generations
+from aclog.authorizer.index.layout import (
+    ALL_OPERATIONS,
+    ALLOWED,
+    DENIED,
+    NO_RULE,
+    RULE_OF_PYTHON,
+    Core,
+    Generations,
+)
 from aclog.authorizer.interface import (
     AclCreateResult,
     AclDeleteResult,
@@ -455,6 +463,11 @@ def _decided(
 # StandardAuthorizer: decisions from an image, as Kafka's (org.apache.kafka.metadata.authorizer) makes them.
 
 
+NO_KEY: Final = RULE_OF_PYTHON
+"""The key of a decision that the native core leaves to Python. Rows of the base, and NO_RULE, are keys themselves."""
+_DEFAULT_ALLOW_KEY, _SUPER_USER_KEY = NO_KEY - 1, NO_KEY - 2
+
+
 @define(eq=False, kw_only=True, repr=False)
 class StandardAuthorizer(Authorizer):
     """Decides from one image at a time; `load` swaps it atomically. Safe for any number of threads."""
@@ -613,6 +626,22 @@ class StandardAuthorizer(Authorizer):
         """Return the result for one action and its reason, without a call of the audit hook. Raises as `authorize`."""
         view = self._view
         return view.decision(context, action, view.result(context, action))
+
+    def decision_key(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> int:
+        """Return a number that all requests with the same decision and rule share; NO_KEY: `decide` determines both.
+
+        One call of the native core, without an object. Keys are comparable while the authorizer has the same image and
+        settings, as a pinned one always has. The resource pattern is LITERAL.
+        """
+        view = self._view
+        if principal in view.super_users:
+            return _SUPER_USER_KEY
+        if view.core is None or not view.is_ready or view.has_colonless:
+            return NO_KEY
+        row = view.core.rule(principal, host, operation, resource_type, name, view.semantics)
+        if row == NO_RULE and view.allow_everyone and not view.image.has_candidate(resource_type, name):
+            return _DEFAULT_ALLOW_KEY
+        return row
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int

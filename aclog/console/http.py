@@ -39,7 +39,7 @@ class BodyBudget:
         try:
             yield share
         finally:
-            self._give(share)
+            share.release()
 
     def take(self, sender: Hashable, size: int) -> None:
         """Take some bytes. Raises BusyError: so much is not left, or not for this sender."""
@@ -49,12 +49,12 @@ class BodyBudget:
         self.remaining -= size
         self._of[sender] = total
 
-    def _give(self, share: "Share") -> None:
-        if share.size:
-            self.remaining += share.size
-            self._of[share.sender] -= share.size
-            if not self._of[share.sender]:
-                del self._of[share.sender]
+    def give_back(self, sender: Hashable, size: int) -> None:
+        """Give back some of the bytes that a sender has taken."""
+        self.remaining += size
+        self._of[sender] -= size
+        if not self._of[sender]:
+            del self._of[sender]
 
 
 @define(eq=False)
@@ -70,6 +70,12 @@ class Share:
         """Take some bytes. Raises BusyError: so much is not left."""
         self._budget.take(self.sender, size)
         self.size += size
+
+    def release(self) -> None:
+        """Give back all bytes of this request."""
+        size, self.size = self.size, 0
+        if size:
+            self._budget.give_back(self.sender, size)
 
 
 async def collected(pieces: AsyncIterable[bytes], most: int, share: Share | None = None) -> bytearray:

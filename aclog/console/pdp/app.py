@@ -30,7 +30,7 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from aclog.console.connections import Refusals, TimedConnection, authenticate, identity_of
-from aclog.console.http import BodyBudget, BusyError, Hosts, TooLargeError, check_private, collected
+from aclog.console.http import BodyBudget, BusyError, Hosts, Share, TooLargeError, check_private, collected
 from aclog.console.pdp.authzen import EVALUATION, EVALUATIONS, SEARCHES, WELL_KNOWN, AuthZen, metadata
 from aclog.console.pdp.deciding import PREFIX, REQUEST_ID, Asker, Deciders, Reply, envoy_answer
 from aclog.console.pdp.direct import AT_ONCE, SHORT, DirectAnswer, DirectRequest
@@ -252,6 +252,10 @@ class DecisionPoint:
         is_known = self.tokens is None or holder is not None
         scope = {"state": connection.app_state}
         return is_known and self.hosts.answer([request.host]) and authenticate(scope, holder, is_counted=False)
+
+    def share(self, connection: TimedConnection) -> Share:
+        """Return an empty share of the budget of bodies, for a body that is not whole yet."""
+        return Share(self._bodies, identity_of({"client": connection.client, "state": connection.app_state}))
 
     def answer_directly(self, request: DirectRequest, body: bytes, connection: TimedConnection) -> DirectAnswer | None:
         """Answer a request as the application does; None: the application is to answer, and nothing was counted."""

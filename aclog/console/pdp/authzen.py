@@ -16,6 +16,7 @@ from aclog.console.pdp.deciding import (
     ActionName,
     Answer,
     Circumstances,
+    Decided,
     Decider,
     Entity,
     KafkaRequest,
@@ -52,7 +53,7 @@ _LAST = {Semantic.EXECUTE_ALL: None, Semantic.DENY_ON_FIRST_DENY: 0, Semantic.PE
 Question = Mapping[str, Any]
 
 
-def evaluate_all(body: Question, evaluate: Callable[[Question], Reply]) -> Reply:
+def evaluate_all(body: Question, evaluate: Callable[[Question], Decided]) -> Reply:
     """Return the answer to a request; `evaluate` answers an object with one question.
 
     An entity that a question leaves out is that of the request. An error in one question is the answer to that
@@ -64,7 +65,7 @@ def evaluate_all(body: Question, evaluate: Callable[[Question], Reply]) -> Reply
     """
     questions = body.get("evaluations")
     if questions is None or questions == []:
-        return evaluate(body)
+        return _reply(evaluate(body))
     if not isinstance(questions, list):
         raise BadRequestError("evaluations: expected an array")
     if len(questions) > MOST_IN_BATCH:
@@ -74,15 +75,15 @@ def evaluate_all(body: Question, evaluate: Callable[[Question], Reply]) -> Reply
     last = _LAST[semantic]
     texts, allowed = [], 0
     for each in questions:
-        reply = _answered(each, shared, evaluate)
-        texts.append(reply.text)
-        allowed += reply.allowed
-        if reply.allowed == last:
+        text, decision = _answered(each, shared, evaluate)
+        texts.append(text)
+        allowed += decision
+        if decision == last:
             break
     return Reply(text=f'{{"evaluations":[{",".join(texts)}]}}', allowed=allowed, denied=len(texts) - allowed)
 
 
-def _answered(each: object, shared: Question, evaluate: Callable[[Question], Reply]) -> Reply:
+def _answered(each: object, shared: Question, evaluate: Callable[[Question], Decided]) -> Decided:
     if not isinstance(each, dict):
         return _error("expected an object")
     try:
@@ -91,10 +92,10 @@ def _answered(each: object, shared: Question, evaluate: Callable[[Question], Rep
         return _error(str(error))
 
 
-def _error(message: str) -> Reply:
+def _error(message: str) -> Decided:
     """Return the answer to an invalid question."""
     error = {"status": 400, "message": message}
-    return Reply.of_decision(json_text({"decision": False, "context": {"error": error}}), decision=False)
+    return json_text({"decision": False, "context": {"error": error}}), False
 
 
 def _semantic(options: object) -> Semantic:
@@ -304,13 +305,12 @@ class AuthZen:
         """Answer one question. Raises BadRequestError, NotReadyError."""
         words = plain_words(body)
         if words is not None:
-            decider = self.state(None)
-            request = decider.plain_request(words)
-            if request is not None:
-                return _reply(decider, decider.decide(request))
+            decided = self.state(None).plainly_decided(words)
+            if decided is not None:
+                return _reply(decided)
         question = parse_evaluation(body)
         decider = self.state(question.circumstances.as_of)
-        return _reply(decider, decider.evaluate(question))
+        return _reply(_as_text(decider, decider.evaluate(question)))
 
     def evaluations(self, body: Json) -> Reply:
         """Answer many questions, all of one moment from the same state. Raises as evaluation."""
@@ -328,16 +328,16 @@ class AuthZen:
                 raise BadRequestError(str(decider))
             return decider
 
-        def evaluate(one: Json) -> Reply:
+        def evaluate(one: Json) -> Decided:
             """Answer one evaluation."""
             words = plain_words(one)
-            request = None if words is None else newest.plain_request(words)
-            if request is not None:
-                return _reply(newest, newest.decide(request))
+            decided = None if words is None else newest.plainly_decided(words)
+            if decided is not None:
+                return decided
             question = parse_evaluation(one)
             as_of = question.circumstances.as_of
             decider = newest if as_of is None else decider_at(as_of)
-            return _reply(decider, decider.evaluate(question))
+            return _as_text(decider, decider.evaluate(question))
 
         return evaluate_all(body, evaluate)
 
@@ -366,8 +366,13 @@ class AuthZen:
         return page_of(results, page)
 
 
-def _reply(decider: Decider, answer: Answer) -> Reply:
-    return Reply.of_decision(answer.text(decider.offset), decision=answer.decision)
+def _as_text(decider: Decider, answer: Answer) -> Decided:
+    return answer.text(decider.offset), answer.decision
+
+
+def _reply(decided: Decided) -> Reply:
+    text, decision = decided
+    return Reply.of_decision(text, decision=decision)
 
 
 def metadata(base_url: str) -> Json:

@@ -19,9 +19,17 @@ from aclog.authorizer.acls_image import AclsImage, Decision
 from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Generation, Settings, check_topic_name, controllers_decide, is_set, parse_name
-from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer
+from aclog.authorizer.standard import ALL_KNOWN, NO_KEY, Premises, StandardAuthorizer
 from aclog.console.live import LivePremises, LiveState, none_unknown
-from aclog.console.pdp.mapping import BadRequestError, EnvoyMapping, ForeignType, Mapped, NotReadyError, Words
+from aclog.console.pdp.mapping import (
+    BadRequestError,
+    EnvoyMapping,
+    ForeignType,
+    Mapped,
+    NotReadyError,
+    Template,
+    Words,
+)
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.json_object import json_string
 from aclog.snapshots.deciding_kafka import deciding_kafka
@@ -216,6 +224,10 @@ def _properties(value: Json, where: str) -> Json:
 
 _REMEMBERED = 100_000
 """Answers that are remembered."""
+_MOST_MEANINGS = 1024
+"""Combinations of types and actions that are remembered."""
+_LONGEST_KEPT = 4096
+"""Characters of an answer that is remembered for its rule."""
 _SHORT = 1024
 """Characters of a question that is cached: memory is bounded by both."""
 
@@ -238,12 +250,21 @@ class Answer(NamedTuple):
 
     def text(self, offset: int) -> str:
         """Return AuthZEN's decision as JSON; `offset` is the end of the state that it was made from."""
-        rule = "" if self.rule is None else f'"rule":{json_string(self.rule)},'
-        decision = "true" if self.decision else "false"
         unknown = f',"premises":{json_text(self.unknown)}' if self.unknown else ""
         only_on = f',"{ALLOWED_ONLY_ON}":{json_text(self.only_on)}' if self.only_on else ""
-        reason = json_string(self.reason)
-        return f'{{"decision":{decision},"context":{{{rule}"reason":{reason},"offset":{offset}{unknown}{only_on}}}}}'
+        return f"{self.before_offset()}{offset}{unknown}{only_on}{_END}"
+
+    def before_offset(self) -> str:
+        """Return the beginning of the text, which does not change with the offset."""
+        rule = "" if self.rule is None else f'"rule":{json_string(self.rule)},'
+        decision = "true" if self.decision else "false"
+        return f'{{"decision":{decision},"context":{{{rule}"reason":{json_string(self.reason)},"offset":'
+
+
+_END = "}}"
+
+Decided: TypeAlias = tuple[str, bool]
+"""AuthZEN's decision as JSON, and whether it is ALLOWED."""
 
 
 class KafkaRequest(NamedTuple):
@@ -255,6 +276,10 @@ class KafkaRequest(NamedTuple):
     resource_type: int
     name: str
     pattern_type: int = PatternType.LITERAL
+
+
+PlainMeaning: TypeAlias = tuple[Template, int, int, Template]
+"""The template of principals, an operation, a type of resource and the template of names."""
 
 
 @define(eq=False, kw_only=True)
@@ -277,6 +302,19 @@ class Decider:
     only_controllers: tuple[Generation, ...] = ()
     """Those of them that decide only what a controller decides."""
     _answers: dict[KafkaRequest, Answer] = field(factory=dict)
+    _by_key: dict[int, tuple[str, Answer]] = field(factory=dict)
+    """By the key of a decision (StandardAuthorizer.decision_key): one entry for each rule that decides. With the
+    beginning of its text: the offset changes with records of every kind."""
+    _meanings: dict[tuple[str, str, str], PlainMeaning | None] = field(factory=dict)
+    """By the type of a subject, the name of an action and the type of a resource; None: they need `request_of`."""
+    _is_keyed: bool = field(init=False)
+    """Whether one policy decides, without unknown premises."""
+    _end: str = field(init=False)
+    """The text of an answer, from the offset on."""
+
+    def __attrs_post_init__(self) -> None:
+        self._is_keyed = not self.policies and not self.premises
+        self._end = f"{self.offset}{_END}"
 
     @staticmethod
     def of(image: Image, settings: Settings, mapping: Mapped, premises: Premises = ALL_KNOWN) -> "Decider":
@@ -307,18 +345,38 @@ class Decider:
         request = self.request_of(question.subject, question.action, question.resource, host, exact=exact)
         return request if isinstance(request, Answer) else self.decide(request)
 
-    def plain_request(self, words: PlainWords) -> KafkaRequest | None:
-        """Return a plain question in Kafka's terms, as `request_of`; None: its words have more than one meaning."""
+    def plainly_decided(self, words: PlainWords) -> Decided | None:
+        """Return the decision on a plain question; None: its words need `request_of`."""
         subject_type, user, action, resource_type, thing = words
+        key = subject_type, action, resource_type
+        try:
+            meaning = self._meanings[key]
+        except KeyError:
+            meaning = self._plain_meaning(*key)
+        if meaning is None:
+            return None
+        principals, operation, code, names = meaning
+        principal, name = principals.name_of(user), names.name_of(thing)
+        if WILDCARD in name:
+            return None
+        if self._is_keyed:  # without the object of a request: most questions have a rule that others had before
+            keyed = self._by_key.get(self.authorizer.decision_key(principal, THIS_MACHINE, operation, code, name))
+            if keyed is not None:
+                return keyed[0] + self._end, keyed[1].decision
+        return self.decided(KafkaRequest(principal, THIS_MACHINE, operation, code, name))
+
+    def _plain_meaning(self, subject_type: str, action: str, resource_type: str) -> PlainMeaning | None:
         subjects, resources = self.mapping.subject_type(subject_type), self.mapping.resource_type(resource_type)
-        if subjects is None or resources is None or subjects.only is None or resources.only is None:
-            return None
-        operation, target = resources.operation(action, _NO_PROPERTIES), resources.only
-        name = target.template.name_of(thing)
-        if operation is None or WILDCARD in name:
-            return None
-        principal = subjects.only.template.name_of(user)
-        return KafkaRequest(principal, THIS_MACHINE, int(operation), int(target.resource_type), name)
+        meaning = None
+        if subjects is not None and resources is not None and subjects.only is not None and resources.only is not None:
+            operation, target = resources.operation(action, _NO_PROPERTIES), resources.only
+            if operation is not None:
+                meaning = subjects.only.template, int(operation), int(target.resource_type), target.template
+        if len(subject_type) + len(action) + len(resource_type) <= _SHORT:
+            if len(self._meanings) >= _MOST_MEANINGS:
+                self._meanings.clear()
+            self._meanings[subject_type, action, resource_type] = meaning
+        return meaning
 
     def request_of(
         self, subject: Entity, action: ActionName, resource: Entity, host: str, *, exact: bool = False
@@ -359,7 +417,8 @@ class Decider:
 
     def decide(self, request: KafkaRequest) -> Answer:
         """Return the decision on a request of Kafka's."""
-        answer = self._answers.get(request)
+        keyed = self._keyed(request)
+        answer = self._answers.get(request) if keyed is None else keyed[1]
         if answer is None:
             answer = self._decided(request)
             if len(request.principal) + len(request.host) + len(request.name) <= _SHORT:
@@ -367,6 +426,34 @@ class Decider:
                     self._answers.clear()
                 self._answers[request] = answer
         return answer
+
+    def decided(self, request: KafkaRequest) -> Decided:
+        """Return the same as JSON: at the price of a look-up, if another request has had the same rule."""
+        keyed = self._keyed(request)
+        if keyed is not None:
+            return keyed[0] + self._end, keyed[1].decision
+        answer = self.decide(request)
+        return answer.text(self.offset), answer.decision
+
+    def _keyed(self, request: KafkaRequest) -> tuple[str, Answer] | None:
+        """Return the answer that all requests with the same rule share; None: the core does not determine the rule."""
+        if not self._is_keyed:
+            return None
+        principal, host, operation, resource_type, name, pattern_type = request
+        if pattern_type != PatternType.LITERAL:
+            return None
+        key = self.authorizer.decision_key(principal, host, operation, resource_type, name)
+        if key == NO_KEY:
+            return None
+        keyed = self._by_key.get(key)
+        if keyed is None:
+            answer = self._decided(request)
+            keyed = answer.before_offset(), answer
+            if len(keyed[0]) <= _LONGEST_KEPT:
+                if len(self._by_key) >= _REMEMBERED:
+                    self._by_key.clear()
+                self._by_key[key] = keyed
+        return keyed
 
     def _decided(self, request: KafkaRequest) -> Answer:
         pattern = ResourcePattern(

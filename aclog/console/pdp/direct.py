@@ -15,6 +15,7 @@ import h11
 from attrs import frozen
 
 from aclog.console.connections import TimedConnection
+from aclog.console.http import BusyError, Share
 from aclog.console.pdp.authzen import EVALUATION, EVALUATIONS
 from aclog.console.pdp.opa import ALLOW, PATH
 
@@ -64,6 +65,9 @@ class Answering(Protocol):
     def admits(self, request: DirectRequest, connection: TimedConnection) -> bool:
         """Return whether the sender may have an answer, and count the connection as its; a refusal has no effect."""
 
+    def share(self, connection: TimedConnection) -> Share:
+        """Return an empty share of the budget of bodies, for a body that is not whole yet."""
+
     def answer_directly(self, request: DirectRequest, body: bytes, connection: TimedConnection) -> DirectAnswer | None:
         """Answer a whole request; None, without any effect, leaves it to the application."""
 
@@ -109,6 +113,15 @@ def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode()
 
 
+def _is_held(share: Share, size: int) -> bool:
+    """Take so many bytes more; False: the budget has not so many left, and the application is to refuse them."""
+    try:
+        share.take(size)
+    except BusyError:
+        return False
+    return True
+
+
 _STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 
 
@@ -117,19 +130,20 @@ class DirectConnection(TimedConnection):
 
     answering: Answering
     """Set before the connection is made."""
-    _begun: tuple[DirectRequest, bytearray] | None = None
-    """A request whose body is not whole, and all of its bytes so far."""
+    _begun: tuple[DirectRequest, bytearray, Share] | None = None
+    """A request whose body is not whole, all of its bytes so far, and what they take of the budget of bodies."""
     _has_answered = False
     """Whether a request was answered here."""
 
     def data_received(self, data: bytes) -> None:
         """Answer a request that is whole, or wait for the rest of its body; leave other bytes to h11."""
         if self._begun is not None:
-            request, received = self._begun
+            request, received, share = self._begun
             received += data
-            if len(received) < request.size + request.length:
+            if len(received) < request.size + request.length and _is_held(share, len(data)):
                 return
-            self._begun, data = None, bytes(received)
+            self._end_waiting()
+            data = bytes(received)
         else:
             begun = parse_head(data) if self._is_free() else None
             if begun is None:
@@ -137,12 +151,24 @@ class DirectConnection(TimedConnection):
                 return
             request = begun
             if len(data) < request.size + request.length and self.answering.admits(request, self):
-                self._unset_keepalive_if_required()
-                self._begun = (request, bytearray(data))
-                self._note()
-                return
+                share = self.answering.share(self)
+                if _is_held(share, len(data) - request.size):
+                    self._unset_keepalive_if_required()
+                    self._begun = (request, bytearray(data), share)
+                    self._note()
+                    return
         if len(data) != request.size + request.length or not self._answered(request, data):
             super().data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Release a body that will not be whole."""
+        self._end_waiting()
+        super().connection_lost(exc)
+
+    def _end_waiting(self) -> None:
+        if self._begun is not None:
+            self._begun[2].release()
+            self._begun = None
 
     def _is_free(self) -> bool:
         """Return whether all that came before was answered, and the next answer can be written."""

@@ -655,6 +655,7 @@ def _rejected(words: Words[Any]) -> Mapping[str, list[str]]:
 
 MOST_BYTES = 4 << 20
 _DEEPEST = 32
+_BEFORE_COLONS = (b'":', b" :", b"\t:", b"\n:", b"\r:")
 
 
 def parse_body(data: bytes | bytearray) -> dict[str, Any]:
@@ -664,6 +665,9 @@ def parse_body(data: bytes | bytearray) -> dict[str, Any]:
         BadRequestError: not UTF-8, not JSON, not an object, a duplicate key, an invalid number, or nested too deeply.
 
     """
+    usual = _usual(data)
+    if usual is not None:
+        return usual
     if not data.strip():
         raise BadRequestError("the body is empty: expected a JSON object")
     try:
@@ -684,6 +688,29 @@ def parse_body(data: bytes | bytearray) -> dict[str, Any]:
     if any(depth == _DEEPEST for depth, _ in enumerate(levels(value))):
         raise BadRequestError(f"the body is nested more than {_DEEPEST} deep")
     return value
+
+
+def _usual(data: bytes | bytearray) -> dict[str, Any] | None:
+    """Return the object in a body; None: it is invalid, or only a check of each object shows that it is not.
+
+    A third of the time: objects are made without a call for each. Every member has a colon after its name, with a
+    quote or a blank before: if there are as many of these as members, no name of an object occurred twice.
+    """
+    if b"\\" in data:  # a quote in a text, or half of a pair of surrogates
+        return None
+    try:
+        value = json.loads(data.decode(), parse_float=_number, parse_constant=_number)
+    except (ValueError, RecursionError):
+        return None
+    if type(value) is not dict:
+        return None
+    members = 0
+    for depth, level in enumerate(levels(value)):
+        if depth == _DEEPEST:
+            return None
+        members += sum([len(each) for each in level if type(each) is dict])
+    is_unique = data.count(b":") == members or sum(map(data.count, _BEFORE_COLONS)) == members
+    return value if is_unique else None
 
 
 def levels(value: dict[str, Any]) -> Iterator[list[Any]]:

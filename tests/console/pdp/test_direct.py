@@ -11,6 +11,7 @@ import h11
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
 from uvicorn.server import ServerState
 
 from aclog.authorizer.codes import AclPermissionType
@@ -39,7 +40,8 @@ _VARYING = re.compile(
     rb'date: [^\r]*|"decision_id":"[^"]*"|"time":"[^"]*"|"timestamp":"[^"]*"|"id":"[0-9a-f-]{36}"|'
     rb'"requested_by":"[^"]*"'
 )
-_COUNTED = re.compile(r"^aclog_(?:pdp_decisions_total|pdp_requests_total|web_requests_refused_total)\{.*", re.MULTILINE)
+_COUNTERS = {"aclog_pdp_decisions", "aclog_pdp_requests", "aclog_web_requests_refused"}
+_OBSERVED = "aclog_pdp_request_seconds"
 
 
 class Collected(asyncio.Transport):
@@ -126,7 +128,16 @@ class Both:
         """What each has written and counted."""
         for point, _ in self.sides:
             files = [_VARYING.sub(b"", each.file.path.read_bytes()) for each in (point.audit, point.decision_log)]
-            yield files, sorted(_COUNTED.findall(point.refusals.text().decode()))
+            yield files, counts_of(point)
+
+
+def counts_of(point):
+    """What a point has counted, by the names and labels of the samples; without times."""
+    families = {each.name: each for each in text_string_to_metric_families(point.refusals.text().decode())}
+    assert _COUNTERS | {_OBSERVED} <= families.keys()
+    samples = [each for name in _COUNTERS for each in families[name].samples if each.name == f"{name}_total"]
+    samples += [each for each in families[_OBSERVED].samples if each.name == f"{_OBSERVED}_count"]
+    return {(each.name, *sorted(each.labels.items())): each.value for each in samples}
 
 
 def _is_waiting(protocol):
@@ -257,6 +268,37 @@ def test_answers_audit_and_metrics_are_those_of_the_application(both, sent_piece
     assert effects[0] == effects[1]
 
 
+QUESTIONS = [QUESTION, {**QUESTION, "resource": {"type": "topic", "id": "other"}}]
+MISCOUNTS = {
+    "a decision twice": lambda point: point.measures._decisions.labels("true").inc(),
+    "a decision not at all": lambda point: point.measures._decisions.labels("false").reset(),
+    "a request twice": lambda point: point.measures._requests.labels("200").inc(),
+    "a request that took no time": lambda point: point.measures._seconds.observe(0),
+    "a refusal": lambda point: point.refusals.request("body"),
+}
+
+
+@pytest.fixture
+def counted(tmp_path):
+    found = Both(tmp_path)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("miscount", MISCOUNTS)
+def test_a_miscount_shows(counted, miscount):
+    direct, application = counted.answers([post_bytes(ONE, QUESTION), post_bytes(MANY, {"evaluations": QUESTIONS})])
+    assert direct == application
+    (_, counts), (_, expected) = counted.effects()
+    assert counts == expected
+    assert counts["aclog_pdp_decisions_total", ("decision", "true")] == 2
+    assert counts["aclog_pdp_decisions_total", ("decision", "false")] == 1
+    assert counts["aclog_pdp_requests_total", ("status", "200")] == counts[f"{_OBSERVED}_count",] == 2
+    MISCOUNTS[miscount](counted.sides[0][0])
+    (_, counts), (_, expected) = counted.effects()
+    assert counts != expected
+
+
 _words = st.sampled_from(
     ["User", "user", "record", "topic", "TOPIC", "group", "alice", "bob", "bob+admin", "record-1", "t", "t*", "t\\*",
      "*",
@@ -278,15 +320,16 @@ _plain = st.fixed_dictionaries(
 def test_a_plain_question_has_the_answer_of_any_other(mapping, body):
     decider = CERTIFIED if mapping else DEFAULT
     words = plain_words(body)
-    request = None if words is None else decider.plain_request(words)
-    if request is not None:
-        assert decider.decide(request) == decider.evaluate(parse_evaluation(body))
+    decided = None if words is None else decider.plainly_decided(words)
+    if decided is not None:
+        answer = decider.evaluate(parse_evaluation(body))
+        assert decided == (answer.text(decider.offset), answer.decision)
 
 
 def test_most_questions_are_plain():
     words = plain_words(QUESTION)
     assert words is not None
-    assert DEFAULT.plain_request(words) is not None
+    assert DEFAULT.plainly_decided(words) is not None
 
 
 @given(requests())
@@ -340,21 +383,6 @@ def test_blanks_before_a_byte_that_is_no_text_take_a_time_linear_in_their_number
         assert parse_head(head) is None
 
 
-def test_a_plain_request_is_answered_without_the_application(monkeypatch):
-    point = point_of(HeldSource(image_of(*_RULES)))
-    answered = []
-    complete = TimedConnection.on_response_complete
-    monkeypatch.setattr(
-        DirectConnection,
-        "on_response_complete",
-        lambda self: (answered.append(self.cycle), complete(self)),
-    )
-    with ServedPoint(point) as served:
-        answers = sent(served, [ALLOWED, ALLOWED[:-5], ALLOWED[-5:]])
-    assert answers.count(b'"decision":true') == 2
-    assert answered == [None, None]
-
-
 @pytest.mark.parametrize(("token", "status"), [(None, 401), ("wrong", 401), (TOKEN, 200)])
 def test_a_token_is_checked_before_a_body_is_awaited(token, status):
     headers = () if token is None else (f"Authorization: Bearer {token}",)
@@ -373,6 +401,72 @@ def test_a_token_is_checked_before_a_body_is_awaited(token, status):
             connection.settimeout(SECONDS)
             connection.sendall(data[-5:])
             assert b"HTTP/1.1 200" in connection.recv(1 << 12)
+
+
+def connected(point, loop):
+    """A connection that the point answers directly."""
+    endpoint = Endpoint(address=HostPort(host="127.0.0.1", port=80))
+    config = server_config(point.app(), endpoint, is_timed=True, answering=point)
+    protocol = config.http_protocol_class(config=config, server_state=ServerState(), app_state={}, _loop=loop)
+    protocol.answering = point
+    protocol.connection_made(Collected())
+    return protocol
+
+
+@pytest.fixture
+def loop():
+    found = asyncio.new_event_loop()
+    yield found
+    found.close()
+
+
+def test_a_plain_request_is_answered_without_the_application(loop):
+    protocol = connected(point_of(HeldSource(image_of(*_RULES))), loop)
+    for piece in (ALLOWED, ALLOWED[:-5], ALLOWED[-5:]):
+        protocol.data_received(piece)
+    assert protocol.transport.data.count(b'"decision":true') == 2
+    assert protocol.cycle is None
+    assert not asyncio.all_tasks(loop)
+    protocol.connection_lost(None)
+
+
+@pytest.mark.parametrize("end", ["answered", "lost", "more than a request"])
+def test_a_body_that_is_not_whole_takes_of_the_budget(loop, end):
+    point = point_of(HeldSource(image_of(*_RULES)))
+    body = json.dumps(QUESTION).encode()
+    first, second = (connected(point, loop) for _ in range(2))
+    for number, protocol in enumerate((first, second), 1):
+        protocol.data_received(ALLOWED[:-5])
+        assert point._bodies.whole - point._bodies.remaining == number * (len(body) - 5)
+    first.data_received(ALLOWED[-5:-3])
+    assert point._bodies.whole - point._bodies.remaining == 2 * (len(body) - 5) + 2
+    if end == "lost":
+        first.connection_lost(None)
+    else:
+        first.data_received(ALLOWED[-3:] + (b"POST" if end == "more than a request" else b""))
+        loop.run_until_complete(asyncio.sleep(0))
+        assert first.transport.data.count(b'"decision":true') == 1
+        first.connection_lost(None)
+    second.connection_lost(None)
+    while tasks := asyncio.all_tasks(loop):
+        loop.run_until_complete(asyncio.wait(tasks))
+    assert point._bodies.remaining == point._bodies.whole
+
+
+@pytest.mark.parametrize("held", [0, 3])
+def test_a_body_that_exceeds_the_budget_is_refused_by_the_application(loop, held):
+    point = point_of(HeldSource(image_of(*_RULES)))
+    point._bodies.whole = point._bodies.remaining = 2 * (len(json.dumps(QUESTION)) - 5 - held)
+    protocol = connected(point, loop)
+    for piece in (ALLOWED[: -5 - held], ALLOWED[-5 - held : -5], ALLOWED[-5:-1]):
+        if piece:
+            protocol.data_received(piece)
+    while tasks := asyncio.all_tasks(loop):
+        loop.run_until_complete(asyncio.wait(tasks))
+    assert protocol.transport.data.startswith(b"HTTP/1.1 503")
+    assert counts_of(point)["aclog_web_requests_refused_total", ("reason", "body")] == 1
+    assert point._bodies.remaining == point._bodies.whole
+    protocol.connection_lost(None)
 
 
 @pytest.mark.tier("test")
