@@ -61,6 +61,7 @@ DECIDERS = {
     "rules": decider_of(image_of(*RULES)),
     "no rules": decider_of(image_of()),
     "open to everyone": decider_of(image_of(*RULES), OPEN),
+    "open where no rule is": decider_of(image_of(*(each for each in RULES if each.resource_name != "*")), OPEN),
     "changed": decider_of(changed()),
     "ranges": decider_of(image_of(*RANGES), Settings(cidr=True)),
     "one of two generations": decider_of(image_of(*RANGES), Settings(is_kafka_stated=False)),
