@@ -23,7 +23,7 @@ PRINCIPALS = ("User:a", "User:b", "Group:g", "User:nobody")
 HOSTS = ("10.0.0.1", "10.0.0.9", "0:0:0:0:0:0:0:1")
 NAMES = ("a", "ab", "abc", "b", "b.x", "*", "*a")
 ORDERS = acl_row("orders", principal="User:app", operation="READ")
-WITNESS = "User:app READ TOPIC 'orders' from 127.0.0.1"
+WITNESS = "User:app READ on a topic named 'orders' from 127.0.0.1"
 
 
 @pytest.fixture
