@@ -70,7 +70,7 @@ def editing_of(source: SourceFlags, findings: FindingsFlags, authorizer: Authori
     if findings.journal is None:
         raise ConfigError("--edit: expected --journal FILE, the state file of managed rules")
     target = TargetFlags(
-        log=source.log,
+        log=source.log_directory(),
         bootstrap_server=source.bootstrap_server,
         bootstrap_controller=source.bootstrap_controller,
         command_config=source.command_config if source.log is None else None,
@@ -237,7 +237,7 @@ class Finding:
         if flags.journal is None:
             raise ConfigError("--want: expected --journal FILE, the state file of managed rules")
         target = TargetFlags(
-            log=source.log,
+            log=source.log_directory(),
             bootstrap_server=source.bootstrap_server,
             bootstrap_controller=source.bootstrap_controller,
             command_config=source.command_config,

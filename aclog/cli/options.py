@@ -327,7 +327,9 @@ def _parameter(name: str, hint: Any, default: Any) -> click.Parameter:
     """Return the option or argument of a parameter, or of a field of a group."""
     annotation, option = get_args(hint)
     if get_origin(annotation) is UnionType:
-        [annotation] = [each for each in get_args(annotation) if each is not NoneType]
+        annotation, *others = (each for each in get_args(annotation) if each is not NoneType)
+        if others and (isinstance(option, Argument) or option.parser is None):
+            raise TypeError(f"{name}: several types: expected a parser")
     is_list = get_origin(annotation) is list
     kind = get_args(annotation)[0] if is_list else annotation
     attributes: dict[str, Any] = {

@@ -269,7 +269,7 @@ def drift_of_source(flags: ReportFlags, source: SourceFlags) -> "Callable[[], Dr
     from aclog.cli.flags.target import TargetFlags
 
     target = TargetFlags(
-        log=source.log,
+        log=source.log_directory(),
         bootstrap_server=source.bootstrap_server,
         bootstrap_controller=source.bootstrap_controller,
         command_config=source.command_config,

@@ -238,12 +238,18 @@ def refusal_lines(tally: Refusals, attempts: Sequence[Attempt], rules: Rules, un
         yield f"... and {len(ordered) - _MAX_LINES:,} more lines: --format jsonl"
     yield ""
     added = len({rule for attempt in attempts for rule in attempt.missing})
+    overruled, without = sum(each.overruled for each in attempts), sum(each.without_rule for each in attempts)
+    allowed = sum(each.accesses for each in attempts) - overruled - without
+    if overruled:
+        yield f"{plural(overruled, 'denied access')}: blocked by DENY rules, which no new rule overrides"
+    if without:
+        yield f"{plural(without, 'denied access')}: without a new rule, which would be invalid or too broad"
     if not added:
-        yield "no new ALLOW rule: DENY rules block these requests, or a rule for them would be invalid or too broad"
+        yield "no new ALLOW rule would allow a denied access"
         return
     noun, these = ("rule", "that rule") if added == 1 else ("rules", "these rules")
     yield (
-        f"{added:,} new ALLOW {noun} would allow the denied requests that no DENY rule blocks; "
+        f"{added:,} new ALLOW {noun} would allow {plural(allowed, 'denied access')}; "
         f"`--out FILE` writes {these} to a file"
     )
 

@@ -41,7 +41,7 @@ from aclog.usage.accesses.access_batch import AccessForm
 from aclog.usage.accesses.access_log import NO_STREAMS, STDIN, AccessInput, explain_unread, find_accesses
 from aclog.usage.accesses.layouts import DEFAULT_PATTERN, Profile
 from aclog.usage.accesses.lines import LONGEST_LINE, LongLine, StreamCopy
-from aclog.usage.accesses.objects import check_address, is_object_path
+from aclog.usage.accesses.objects import check_address, is_object_path, plain_name
 from aclog.usage.accesses.table_formats import NEWEST, TableMoment
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, Ranges
 from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
@@ -216,7 +216,7 @@ class AccessLog:
                     "--accesses -: Spark's executors cannot read stdin: write the accesses to a file first"
                 )
             read[STDIN] = StreamCopy.of(sys.stdin.buffer, display_name(STDIN))
-        for path in () if copies else filter(is_object_path, flags.accesses):
+        for path in () if copies else filter(is_object_path, map(plain_name, flags.accesses)):
             check_address(path)
             raise _uncopied(path)
         accesses = find_accesses(flags.accesses, zone, form, profile, streams=read, moment=moment)

@@ -13,18 +13,54 @@ from aclog.metalog.errors import ConfigError
 Place: TypeAlias = Path | str
 """A directory of this machine, or the URI of one in another store (`s3a://BUCKET/KEY`)."""
 
-_URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
-"""A URI, also after pathlib has made one slash of two."""
+_URI: Final = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://(?P<authority>[^/]*))?(?P<path>(?:/.*)?)", re.DOTALL
+)
+_S3: Final = {"s3", "s3a", "s3n"}
 
 
 def place_of(name: Path | str) -> Place:
-    """Return the directory that a path or a `file:` URI names, or the URI of another store."""
+    """Return the directory that a path or a `file:` URI names, or the URI of another store.
+
+    A URI without an authority (`hdfs:///user/x`) stays one: its store is the default one of its scheme.
+
+    Raises:
+        ConfigError: a URI that may hold credentials, which the error does not name; one of a file on another machine;
+            or a URI as a Path, which has lost slashes.
+
+    """
     match = _URI.fullmatch(str(name))
     if match is None:
         return Path(name)
-    if match[1] == "file":
-        return Path("/", unquote(match[2]))
-    return f"{match[1]}://{match[2].rstrip('/')}"
+    scheme, authority, path = match["scheme"].lower(), match["authority"] or "", match["path"]
+    if isinstance(name, Path):
+        raise ConfigError(f"a URI of {scheme}: as a Path, which has lost slashes: expected it as text")
+    _check_credentials(scheme, authority, path)
+    if scheme == "file":
+        if authority not in {"", "localhost"}:
+            raise ConfigError(f"{name}: expected file:///PATH, of a directory of this machine")
+        return Path("/", unquote(path))
+    return f"{match['scheme']}://{authority}{path.rstrip('/') or ('' if authority else '/')}"
+
+
+def _check_credentials(scheme: str, authority: str, path: str) -> None:
+    if scheme in _S3:
+        from aclog.usage.accesses.objects import SCHEME, check_address  # noqa: PLC0415 - few places are in a store
+
+        check_address(f"{SCHEME}{authority}{path}")
+        return
+    user, _, host = authority.rpartition("@")  # of abfss:// a container, of hdfs:// a user
+    port = host.partition(":")[2]
+    if ":" in user or (port and not port.isdecimal()):  # a secret may contain `/`, after which its rest is like a path
+        raise ConfigError(
+            f"a URI of {scheme}:// has `:` before its host, or no number behind it, so it may hold credentials: "
+            "expected credentials in the settings of the store (--conf)"
+        )
+
+
+def hadoop_name(place: Place) -> str:
+    """Return the URI by which Spark opens a place: it would look for a bare path in `fs.defaultFS`."""
+    return f"file://{place.absolute()}" if isinstance(place, Path) else place  # Hadoop decodes no %20
 
 
 def local_directory(name: Path | str, flag: str, why: str) -> Path:

@@ -1,18 +1,25 @@
 """The output of a job, which readers accept only once it is complete.
 
 On this machine, a job writes to a directory beside its output, and a rename publishes it. Object stores have no rename
-of directories, so there each table has a marker from before its first file until it is complete: a file with the ending
-of a data file, but not of its format, and first in the order of names. Every reader that lists the table fails on it.
-The deletion of the marker, which is one atomic request, publishes the table; then `_SUCCESS` is created. A job that is
-killed leaves its markers.
+of directories, so there the output and each table have a marker from before the first file until they are complete: a
+file with the ending of a data file, but not of its format, and first in the order of names. Every reader that infers
+the schema of the table, or reads all of its files, fails on it. A reader that is given the schema and stops after some
+rows, that reads a glob such as `part-*`, or that ignores corrupt files, does not. The deletion of the marker, which is
+one atomic request, publishes the table; then `_SUCCESS` is created. A job that is killed leaves its markers.
+
+A marker names its job by a random token. A job publishes a table only if the marker is its own and the table consists
+of the files that it wrote, and on failure it deletes only these files. Between this check and the deletion of the
+marker, no store excludes other writers.
 
 Spark writes files by Hadoop's FileOutputCommitter, algorithm 1, by which a failed or repeated task leaves no files in
 the table; or by the committer that the session's settings name.
 """
 
+import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,13 +27,13 @@ from typing import Final, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from attrs import frozen
+from attrs import define, field, frozen
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline import storage
-from aclog.pipeline.output_directory import Place, check_new
+from aclog.pipeline.output_directory import Place, check_new, hadoop_name
 from aclog.usage.accesses.access_log import INCOMPLETE
 
 Form: TypeAlias = Literal["parquet", "json"]
@@ -39,6 +46,8 @@ _WRITER: Final = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",  # before the marker is gone, nothing is
 }
 _SUCCESS: Final = "_SUCCESS"
+_FILE: Final = re.compile(r"part-[0-9]+-(?P<job>[0-9a-f]{32}|[0-9a-f-]{36})[-.]")
+"""The name of a file of a table, of Spark or of `NewOutput.add`."""
 
 PARQUET: Final[Mapping[str, Form]] = {"": "parquet"}
 """An output that is one table."""
@@ -56,7 +65,10 @@ def _exists(spark: SparkSession, out: str) -> ConfigError:
     names = storage.children(spark, out)
     below = (name for table in names for name in storage.children(spark, storage.joined(out, table)))
     if any(name.startswith(INCOMPLETE) for name in (*names, *below)):
-        return ConfigError(f"{out}: the incomplete output of a job that runs, failed or was killed: delete it first")
+        return ConfigError(
+            f"{out}: the incomplete output of a job that runs, failed or was killed: expected a new name; if no job "
+            "writes it any more, delete it"
+        )
     return ConfigError(f"{out}: exists already: expected the name of a directory to create")
 
 
@@ -67,21 +79,31 @@ class NewOutput:
     spark: SparkSession
     at: Place
     """The directory to write to."""
+    job: "_Job | None" = None
+    """What this job wrote to a store."""
 
     def write(self, frame: DataFrame, table: str = "", form: Form = "parquet") -> None:
-        """Write the rows of a table, as files that Spark names `part-...`."""
-        local = isinstance(self.at, Path)
-        writer = frame.write if local else frame.write.mode("append").options(**_WRITER)
-        writer.format(form).save(self._place(table))
+        """Write the rows of a table, as files that Spark names `part-...`.
+
+        Raises:
+            ConfigError: another process writes to the table.
+
+        """
+        if self.job is None:
+            frame.write.format(form).save(self._place(table))
+            return
+        with self.job.one_write(table):
+            frame.write.mode("append").options(**_WRITER).format(form).save(self._place(table))
 
     def add(self, rows: pa.Table, table: str) -> None:
         """Write a table of one file."""
-        name = "part-00000.parquet"
-        if isinstance(self.at, Path):
-            (self.at / table).mkdir(parents=True)
-            pq.write_table(rows, self.at / table / name)
+        if self.job is None:
+            directory = Path(self.at, table)
+            directory.mkdir(parents=True)
+            pq.write_table(rows, directory / "part-00000.parquet")
             return
-        with TemporaryDirectory() as scratch:
+        name = f"part-00000-{self.job.token}.parquet"
+        with TemporaryDirectory() as scratch, self.job.one_write(table):
             pq.write_table(rows, Path(scratch, name))
             storage.copy_from_local(self.spark, Path(scratch, name), storage.joined(self._place(table), name))
 
@@ -90,17 +112,19 @@ class NewOutput:
         return self.spark.read.parquet(storage.joined(self._place(table), "part-*"))
 
     def _place(self, table: str) -> str:
-        return storage.joined(str(self.at), table) if table else str(self.at)
+        return storage.joined(hadoop_name(self.at), table) if table else hadoop_name(self.at)
 
 
 @contextmanager
 def new_output(spark: SparkSession, out: Place, tables: Mapping[str, Form] = PARQUET) -> Iterator[NewOutput]:
-    """Yield an output to write to; on success readers accept it, and on failure it is deleted.
+    """Yield an output to write to; on success readers accept it, and on failure what was written is deleted.
 
-    `tables` has the form of each table by its name below `out`.
+    `tables` has the form of each table by its name below `out`. An output in a store of which a table is published
+    already is not deleted: the error states what is published.
 
     Raises:
-        ConfigError: `out` exists, its parent directory on this machine does not, or the store cannot be reached.
+        ConfigError: `out` exists, its parent directory on this machine does not, the store cannot be reached, or
+            another process deleted the output or wrote to it.
 
     """
     check_absent(spark, out)
@@ -108,39 +132,146 @@ def new_output(spark: SparkSession, out: Place, tables: Mapping[str, Form] = PAR
         with _beside(out) as unfinished:
             yield NewOutput(spark=spark, at=unfinished)
         return
-    places = {name: storage.joined(out, name) if name else out for name in tables}
-    markers = {storage.joined(place, _MARKERS[tables[name]]): place for name, place in places.items()}
-    started: dict[str, str] = {}
+    job = _Job(spark=spark, out=out, forms={"": "parquet", **tables})
     try:
-        for marker, place in markers.items():
-            _create_marker(spark, out, marker)
-            started[marker] = place
-        yield NewOutput(spark=spark, at=out)
+        job.begin()
+        yield NewOutput(spark=spark, at=out, job=job)
+        job.check()
     except BaseException:
-        with suppress(ConfigError, Py4JError):  # the error of the job is the one to report
-            _discard(spark, out, started)
+        job.discard()
         raise
-    for marker, place in started.items():
-        storage.delete(spark, marker)
-        storage.create(spark, storage.joined(place, _SUCCESS), b"")
-    if out not in started.values():
-        storage.create(spark, storage.joined(out, _SUCCESS), b"")
+    job.publish()
 
 
-def _create_marker(spark: SparkSession, out: str, marker: str) -> None:
-    if not storage.create(spark, marker, _TEXT):  # of two jobs, one continues
-        raise _exists(spark, out)
+@define(eq=False, kw_only=True)
+class _Job:
+    """The tables of one job in a store: its markers, and the files that it wrote."""
 
+    spark: SparkSession
+    out: str
+    forms: Mapping[str, Form]
+    """By the name of each table below `out`; the first is `out` itself, whose marker excludes any other job."""
+    token: str = field(init=False, factory=lambda: secrets.token_hex(16))
+    _written: dict[str, frozenset[str]] = field(init=False, factory=dict)
+    """The names of the files in each table that has a marker of this job, in the order of `forms`."""
 
-def _discard(spark: SparkSession, out: str, started: Mapping[str, str]) -> None:
-    """Delete tables, each with its marker last: a deletion that is cut short leaves nothing that a reader accepts."""
-    for marker, place in started.items():
-        for name in storage.children(spark, place):
-            if name != marker.rsplit("/", 1)[-1]:
-                storage.delete(spark, storage.joined(place, name), recursive=True)
-        storage.delete(spark, marker)
-    if started and storage.exists(spark, out):  # empty directories, where a store has these
-        storage.delete(spark, out, recursive=True)
+    def begin(self) -> None:
+        """Create the markers. Raises ConfigError: another process creates the same output."""
+        for table in self.forms:
+            if not storage.create(self.spark, self._marker(table), self._content()):  # of two jobs, one continues
+                raise _exists(self.spark, self.out)
+            try:
+                self._check_files(table)
+            except ConfigError:  # another job completed it since `check_absent`: it is as before
+                if self._is_own(table):
+                    storage.delete(self.spark, self._marker(table))
+                raise
+            self._written[table] = frozenset()
+
+    @contextmanager
+    def one_write(self, table: str) -> Iterator[None]:
+        """Record the files that are written to a table during the `with`, once for each table.
+
+        Raises:
+            ConfigError: files of another process appear in the table.
+
+        """
+        self._check_files(table)
+        try:
+            yield
+        except BaseException:
+            with suppress(ConfigError, Py4JError):
+                self._record_files(table)
+            raise
+        self._record_files(table)
+        self._check_files(table)
+
+    def _record_files(self, table: str) -> None:
+        """Take the files for this job's if one job wrote every file: a job names its files by one random number."""
+        jobs = {name: _FILE.match(name) for name in self._names(table)}
+        if len({match["job"] for match in jobs.values() if match}) == 1:
+            self._written[table] = frozenset(name for name, match in jobs.items() if match)
+
+    def check(self) -> None:
+        """Check that the tables are those of this job. Raises ConfigError: another process deleted or wrote some."""
+        for table in self.forms:
+            self._check_own(table)
+            self._check_files(table)
+
+    def publish(self) -> None:
+        """Publish one table after the other, `out` last. Raises ConfigError: it failed; which tables are published."""
+        order = [*(table for table in self.forms if table), ""]
+        requested: set[str] = set()
+        try:
+            for table in order:
+                self._check_own(table)
+                requested.add(table)
+                storage.delete(self.spark, self._marker(table))
+                storage.create(self.spark, storage.joined(self._place(table), _SUCCESS), b"")
+        except (ConfigError, Py4JError) as error:
+            raise ConfigError(f"{error}; {self._state(order, requested)}") from error
+
+    def discard(self) -> None:
+        """Delete what this job wrote, and each marker last: a deletion that is cut short leaves nothing to accept.
+
+        A marker stays while its table has other files. The error of the job is the one to report, so none is raised.
+        """
+        for table in reversed(self._written):
+            with suppress(ConfigError, Py4JError):
+                self._discard_table(table)
+
+    def _discard_table(self, table: str) -> None:
+        for name in self._written[table]:
+            with suppress(ConfigError):  # deleted by another process
+                storage.delete(self.spark, storage.joined(self._place(table), name))
+        if self._is_own(table) and self._names(table) <= {self._marker_name(table)}:
+            storage.delete(self.spark, self._marker(table))
+            if storage.exists(self.spark, self._place(table)):  # an empty directory, where a store has these
+                storage.delete(self.spark, self._place(table))
+
+    def _check_own(self, table: str) -> None:
+        if not self._is_own(table):
+            raise ConfigError(f"{self._marker(table)}: deleted or replaced by another process while this job ran")
+
+    def _check_files(self, table: str) -> None:
+        expected = {self._marker_name(table), *self._written.get(table, ()), *(self.forms if not table else ())}
+        for name in sorted(self._names(table) - expected):
+            raise ConfigError(
+                f"{storage.joined(self._place(table), name)}: written by another process while this job ran: expected "
+                "an output of this job alone"
+            )
+
+    def _is_own(self, table: str) -> bool:
+        marker = self._marker(table)
+        return storage.exists(self.spark, marker) and storage.read_bytes(self.spark, marker) == self._content()
+
+    def _state(self, tables: Iterable[str], requested: AbstractSet[str]) -> str:
+        """Return which tables are published, after a failure to publish every table."""
+        states: dict[str, list[str]] = {}
+        for table in tables:
+            state = "not published"
+            if table in requested:
+                try:
+                    state = "not published" if storage.exists(self.spark, self._marker(table)) else "published"
+                except (ConfigError, Py4JError):
+                    state = "published or not, as the store cannot be reached"
+            states.setdefault(state, []).append(self._place(table))
+        return "; ".join(f"{state}: {', '.join(names)}" for state, names in states.items())
+
+    def _names(self, table: str) -> frozenset[str]:
+        return frozenset(storage.children(self.spark, self._place(table)))
+
+    def _place(self, table: str) -> str:
+        return storage.joined(self.out, table) if table else self.out
+
+    def _marker(self, table: str) -> str:
+        return storage.joined(self._place(table), self._marker_name(table))
+
+    def _marker_name(self, table: str) -> str:
+        return _MARKERS[self.forms[table]]
+
+    def _content(self) -> bytes:
+        return _TEXT + f"job {self.token}\n".encode()
 
 
 @contextmanager

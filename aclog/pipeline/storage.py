@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
 
 from attrs import frozen
 from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
@@ -16,14 +15,14 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from aclog.metalog.errors import ConfigError
+from aclog.pipeline.output_directory import hadoop_name, place_of
 
 
 def local_path(name: str) -> str | None:
     """Return the path of a file of this machine, by its path or `file:` URI; None for other stores."""
-    parts = urlsplit(name)
-    if "://" not in name and not name.startswith("file:"):
-        return name
-    return unquote(parts.path) if parts.scheme == "file" else None
+    if name.startswith("file:"):
+        return str(place_of(name))
+    return None if "://" in name else name
 
 
 def joined(directory: str, *names: str) -> str:
@@ -143,14 +142,14 @@ def create(spark: SparkSession, name: str, content: bytes) -> bool:
 def copy_from_local(spark: SparkSession, source: Path, name: str) -> None:
     """Copy a file of this machine to a new file. Raises as `exists`."""
     with _errors(name):
-        path = _path(spark, source.absolute().as_uri())
+        path = _path(spark, hadoop_name(source))
         _file_system(spark, name).copyFromLocalFile(False, False, path, _path(spark, name))
 
 
 def copy_to_local(spark: SparkSession, name: str, target: Path) -> None:
     """Copy a file to this machine. Raises as `exists`."""
     with _errors(name):
-        path = _path(spark, target.absolute().as_uri())
+        path = _path(spark, hadoop_name(target))
         raw = True  # no file of checksums beside it
         _file_system(spark, name).copyToLocalFile(False, _path(spark, name), path, raw)
 

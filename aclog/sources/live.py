@@ -774,7 +774,7 @@ class ClusterKafka:
             versions = nodes.difference() or "".join(runs)
         text = "; ".join(filter(None, (versions, nodes.gap(), self.problem)))
         if self.decides_alike and nodes.only is None:
-            same = "no relevant ACL has a CIDR range as host, so all Kafka versions decide the same"
+            same = "no relevant ACL has a CIDR range as host, so the versions of these nodes decide the same"
             return f"{text or 'no Kafka version is registered'}; {same}"
         return text
 

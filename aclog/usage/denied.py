@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
 from typing import Final
 
 import numpy as np
@@ -137,6 +139,10 @@ class Attempt:
     """The fewest ACLs that would allow the attempt, as far as no DENY overrules them."""
     denies: tuple[int, ...]
     """The ordinals of the DENY rules that overrule the rest."""
+    overruled: int
+    """The number of accesses that these overrule."""
+    without_rule: int
+    """The number of other accesses that no ACL of `missing` allows: Kafka would refuse it, or it would be too wide."""
 
 
 @frozen(kw_only=True)
@@ -223,6 +229,14 @@ def _attempt(key: _Key, intent: Intent | None, own: Sequence[Refusal], *, any_ho
     for refusal in own:
         if not refusal.denies:
             operations_of[WILDCARD if any_host else refusal.access.host].add(refusal.access.operation)
+    missing = {host: _least_rules(key, host, operations_of[host]) for host in sorted(operations_of)}
+    allowed = {host: _allowed(rules) for host, rules in missing.items()}
+    overruled = sum(each.count for each in own if each.denies)
+    without = (
+        each.count
+        for each in own
+        if not each.denies and not allowed[WILDCARD if any_host else each.access.host] >> each.access.operation & 1
+    )
     times = [(each.first, each.last) for each in own if each.first is not None and each.last is not None]
     return Attempt(
         principal=key.principal,
@@ -235,8 +249,10 @@ def _attempt(key: _Key, intent: Intent | None, own: Sequence[Refusal], *, any_ho
         accesses=sum(each.count for each in own),
         first=min((first for first, _ in times), default=None),
         last=max((last for _, last in times), default=None),
-        missing=tuple(rule for host in sorted(operations_of) for rule in _least_rules(key, host, operations_of[host])),
+        missing=tuple(rule for rules in missing.values() for rule in rules),
         denies=tuple(sorted({ordinal for each in own for ordinal in each.denies})),
+        overruled=overruled,
+        without_rule=sum(without),
     )
 
 
@@ -256,6 +272,11 @@ def _least_rules(key: _Key, host: str, operations: Iterable[int]) -> list[Standa
     # an operation that no ACL may have implies nothing: an ACL for ALL would imply everything
     rules = {code: rule for code in operations if (rule := _rule(key, host, code))}
     return [rules[code] for code in least(rules)]
+
+
+def _allowed(rules: Iterable[StandardAcl]) -> int:
+    """Return the operations that ACLs allow, as a mask of bits."""
+    return reduce(or_, (rule_mask(rule.operation, _ALLOW) for rule in rules), 0)
 
 
 def _rule(key: _Key, host: str, operation: int) -> StandardAcl | None:

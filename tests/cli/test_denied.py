@@ -65,7 +65,11 @@ def test_the_change_mends_exactly_what_no_deny_is_in_the_way_of(asked, tmp_path)
     change = tmp_path / "change"
     text = aclog("denied", *asked, "--out", change)
     assert (text.code, text.lines[0]) == (1, "9 accesses denied (6 distinct), 1 allowed")
-    assert text.lines[-1].startswith("3 new ALLOW rules would allow the denied requests that no DENY rule blocks")
+    assert text.lines[-3:] == [
+        "1 denied access: blocked by DENY rules, which no new rule overrides",
+        "1 denied access: without a new rule, which would be invalid or too broad",
+        "3 new ALLOW rules would allow 7 denied accesses; `--out FILE` writes these rules to a file",
+    ]
     assert aclog("denied", *asked, "--out", change).code == 1  # the same change again
     diff = aclog("diff", *asked[:2], "--change", change, "--format", "jsonl")
     regions = [json.loads(line) for line in diff.lines]

@@ -26,9 +26,44 @@ def test_what_is_no_setting_of_spark(text):
         SessionFlags(conf=[text]).settings()
 
 
+LOG = Path(__file__).parents[1] / "data/kafka-4.3.1-small/__cluster_metadata-0"
+PLACES = {
+    "s3a://lake/x/": "s3a://lake/x",
+    "hdfs:///user/x": "hdfs:///user/x",
+    "hdfs:/user/x": "hdfs:///user/x",
+    "hdfs://nn:8020/x": "hdfs://nn:8020/x",
+    "abfss://c@a.dfs.core.windows.net/x": "abfss://c@a.dfs.core.windows.net/x",
+}
+
+
+@pytest.mark.parametrize(
+    "uri", ["s3a://AKIA:SECRET@bucket/out", "s3a://AKIA:SEC/RET@bucket/out", "hdfs://user:SECRET@host/out"]
+)
+def test_credentials_in_an_address_are_refused_and_not_printed(uri, tmp_path):
+    (tmp_path / "acls").write_text("")
+    source, requests = ("--acls", tmp_path / "acls"), ("--requests", tmp_path / "acls")
+    for arguments in (
+        ("history", "--log", LOG, "--out", uri),
+        ("history", "--log", uri, "--out", tmp_path / "out"),
+        ("authorize", *requests, *source, "--out", uri),
+        ("simulate", *requests, *source, "--to-log", uri, "--out", tmp_path / "out"),
+        ("usage", *requests, "--log", uri, "--out", tmp_path / "out"),
+    ):
+        refused = aclog("spark", *arguments, "--master", "local[no session is needed]")
+        assert (refused.code, refused.lines) == (2, [])
+        assert "it may hold credentials" in refused.err
+        assert "AKIA" not in refused.err
+        assert "SEC" not in refused.err
+
+
 def test_where_an_output_goes(tmp_path):
     assert check_new(f"{tmp_path.as_uri()}/a%20b") == tmp_path / "a b"
-    assert check_new("s3a://lake/x/") == check_new(Path("s3a://lake/x")) == "s3a://lake/x"
+    for name, place in PLACES.items():
+        assert check_new(name) == place
+    with pytest.raises(ConfigError, match="lost slashes"):
+        check_new(Path("s3a://lake/x"))
+    with pytest.raises(ConfigError, match="expected file:///PATH"):
+        check_new("file://host/x")
     with pytest.raises(ConfigError, match="no such directory"):
         check_new(f"{tmp_path.as_uri()}/missing/x")
 

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -119,6 +120,100 @@ def test_of_two_jobs_one_goes_on(spark, lake, monkeypatch):
     assert spark.read.parquet(f"{lake}/out").count() == 3
 
 
+def test_a_job_publishes_and_deletes_its_own_output_alone(spark, tmp_path, lake):
+    out, directory = f"{lake}/out", tmp_path / "lake" / "out"
+    for fails in (False, True):
+        first = new_output(spark, out)
+        writing = first.__enter__()
+        shutil.rmtree(directory)  # a user takes it for the output of a job that was killed
+        with new_output(spark, out) as second:
+            writing.write(spark.range(3))
+            if fails:
+                assert not first.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
+            else:
+                with pytest.raises(ConfigError, match="deleted or replaced by another process"):
+                    first.__exit__(None, None, None)
+            assert names(directory) == ["00-incomplete.parquet"]
+            second.write(spark.range(100, 105))
+        assert sorted(row.id for row in spark.read.parquet(out).collect()) == list(range(100, 105))
+        shutil.rmtree(directory)
+    first = new_output(spark, out)
+    first.__enter__()
+    shutil.rmtree(directory)
+    with new_output(spark, out) as second:
+        second.write(spark.range(7))
+    assert not first.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
+    assert spark.read.parquet(out).count() == 7
+
+
+def test_a_table_with_files_of_another_job_is_not_published(spark, tmp_path, lake):
+    out, directory = f"{lake}/out", tmp_path / "lake" / "out"
+
+    def mixed():
+        with new_output(spark, out) as output:
+            output.write(spark.range(3))
+            spark.range(5).write.mode("append").options(**outputs._WRITER).parquet(out)
+
+    with pytest.raises(ConfigError, match=r"part-.*: written by another process"):
+        mixed()
+    left = names(directory)
+    assert left[0] == "00-incomplete.parquet"  # the rest is not ours to delete, and not complete
+    assert len(left) > 1
+    with pytest.raises(ConfigError, match="if no job writes it any more, delete it"), new_output(spark, out):
+        pass
+
+
+@pytest.mark.parametrize("tables", [{"rules": "parquet"}, {"": "parquet"}])
+def test_jobs_with_other_tables_exclude_each_other(spark, tmp_path, lake, monkeypatch, tables):
+    out = f"{lake}/out"
+    with new_output(spark, out, tables) as first:
+        monkeypatch.setattr(outputs, "check_absent", lambda *_: None)  # both have looked before
+        with pytest.raises(ConfigError, match="incomplete output"), new_output(spark, out, {"accesses": "parquet"}):
+            pass
+        first.write(spark.range(3), *(name for name in tables if name))
+    before = names(tmp_path / "lake" / "out")
+    with pytest.raises(ConfigError, match="written by another process"), new_output(spark, out, {"x": "parquet"}):
+        pass
+    assert names(tmp_path / "lake" / "out") == before  # still complete
+
+
+def test_a_failure_to_publish_states_what_is_published(spark, tmp_path, lake, monkeypatch):
+    create = storage.create
+
+    def refused(spark, name, content):
+        if name.endswith("/b/_SUCCESS"):
+            raise ConfigError("the store is down")
+        return create(spark, name, content)
+
+    def fail():
+        with new_output(spark, f"{lake}/out", dict.fromkeys("abc", "parquet")) as output:
+            for table in "abc":
+                output.write(spark.range(3), table)
+            monkeypatch.setattr(storage, "create", refused)
+
+    with pytest.raises(ConfigError) as error:
+        fail()
+    out = f"{lake}/out"
+    text = f"the store is down; published: {out}/a, {out}/b; not published: {out}/c, {out}"
+    assert str(error.value) == text
+    for table in "ab":
+        assert spark.read.parquet(f"{out}/{table}").count() == 3
+    with pytest.raises((PySparkException, Py4JJavaError)):
+        spark.read.parquet(f"{out}/c").count()
+
+
+def test_a_local_output_is_local_whatever_the_default_store(spark, tmp_path, lake):
+    configuration = spark.sparkContext._jsc.hadoopConfiguration()
+    default = configuration.get("fs.defaultFS")
+    configuration.set("fs.defaultFS", lake.rsplit("/", 1)[0])
+    try:
+        with new_output(spark, tmp_path / "a b%20c") as output:
+            output.write(spark.range(3))
+        assert len(pq.read_table(tmp_path / "a b%20c")) == 3
+    finally:
+        configuration.set("fs.defaultFS", default)
+
+
 def test_a_job_that_fails_leaves_nothing(spark, tmp_path, lake):
     def fail():
         with new_output(spark, f"{lake}/out", {"a": "parquet", "b": "json"}) as output:
@@ -135,7 +230,7 @@ class KilledError(BaseException):
 
 
 TABLES = {"a": "parquet", "b": "json", "c": "parquet"}
-STEPS = 11
+STEPS = 13
 
 
 def job(spark, out):

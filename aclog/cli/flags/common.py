@@ -16,9 +16,10 @@ from attrs import evolve, field, frozen
 from aclog.authorizer.acl import parse_name
 from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import Generation, named_generation
-from aclog.cli.options import Argument, Option, complete_contexts
+from aclog.cli.options import Argument, FilePath, Option, complete_contexts
 from aclog.metalog.errors import NO_SUCH_PATH, ConfigError
 from aclog.ops.removal_limit import DEFAULT_PERCENT, RemovalLimit
+from aclog.pipeline.output_directory import Place, local_directory, place_of
 from aclog.sources.formats.format import AclsFormat
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row, json_text
 from aclog.terminal.output import emit, page_output
@@ -765,15 +766,22 @@ SourceWord: TypeAlias = Annotated[
 ]
 """Taken as the value of one of the flags by aclog.cli.flags.positional, before they are read."""
 
-LogDir: TypeAlias = Annotated[
-    Path | None,
-    Option(
-        "--log",
-        metavar="DIR",
-        help="A directory of segments and checkpoints: one of aclog's, or the [cyan]__cluster_metadata-0[/] of a "
-        "stopped Kafka node (or a copy of it).",
-        rich_help_panel=SOURCE_PANEL,
-    ),
+_LOG_HELP = (
+    "A directory of segments and checkpoints: one of aclog's, or the [cyan]__cluster_metadata-0[/] of a stopped Kafka "
+    "node (or a copy of it)."
+)
+LogDir: TypeAlias = Annotated[Path | None, Option("--log", metavar="DIR", help=_LOG_HELP, rich_help_panel=SOURCE_PANEL)]
+
+
+def log_place(text: str) -> Place:
+    """Return the directory of a log, or its URI, which `aclog spark` reads. Raises ConfigError: as place_of."""
+    place = place_of(text)
+    return FilePath()(place) if isinstance(place, Path) else place
+
+
+LogPlace: TypeAlias = Annotated[
+    Place | None,
+    Option("--log", metavar="DIR", help=_LOG_HELP, parser=log_place, rich_help_panel=SOURCE_PANEL),
 ]
 SnapshotFile: TypeAlias = Annotated[
     Path | None,
@@ -928,7 +936,7 @@ class SourceFlags:
     """Exactly one state source, and the moment to read it at."""
 
     source_word: SourceWord = None
-    log: LogDir = None
+    log: LogPlace = None
     snapshot: SnapshotFile = None
     acls: AclsPath = None
     ref: GitRef = None
@@ -945,6 +953,10 @@ class SourceFlags:
     command_config: CommandConfig = None
     as_of: AsOf = None
     timezone: Timezone = None
+
+    def log_directory(self) -> Path | None:
+        """Return the directory of the log. Raises ConfigError: its URI is in another store."""
+        return None if self.log is None else local_directory(self.log, "--log", "a log is read as files")
 
     def is_given(self) -> bool:
         """Return whether any flag names a source."""
@@ -1024,7 +1036,7 @@ class SourceFlags:
         return SourceSelection(
             exclude=tuple(self.exclude),
             accept_unread=parse_accepted(self.accept_unread),
-            log=self.log,
+            log=self.log_directory(),
             snapshot=self.snapshot,
             acls=self.acls,
             ref=self.ref,

@@ -30,12 +30,14 @@ from aclog.cli.flags.common import (
     context_source,
     flag_generation,
     format_option,
+    log_place,
     named,
     pattern_type_option,
     typed_text,
 )
 from aclog.cli.options import Argument, Option, complete_contexts
 from aclog.metalog.errors import ConfigError, printable
+from aclog.pipeline.output_directory import Place
 from aclog.sources.formats.format import AclsFormat
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 
@@ -837,8 +839,14 @@ class SecondStateFlags:
         ),
     ] = None
     to_log: Annotated[
-        Path | None,
-        Option("--to-log", metavar="DIR", help="The state of this log.", rich_help_panel=SECOND_STATE_PANEL),
+        Place | None,
+        Option(
+            "--to-log",
+            metavar="DIR",
+            help="The state of this log.",
+            parser=log_place,
+            rich_help_panel=SECOND_STATE_PANEL,
+        ),
     ] = None
     to_snapshot: Annotated[
         Path | None,

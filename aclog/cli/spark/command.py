@@ -6,13 +6,14 @@ from typing import Annotated
 from click.exceptions import Exit
 
 from aclog.cli.flags.commands import SuggestFlags
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags, TargetLog, WindowFlags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags, WindowFlags
 from aclog.cli.flags.question import AnswerFlags, AskedFlags, SecondStateFlags, WhoFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.cli.spark.flags import (
     AppendFlags,
     DecidedFlags,
     IngestFlags,
+    LogPlace,
     Out,
     ReportFlags,
     RequestFlags,
@@ -32,7 +33,7 @@ app = Group(
 
 
 @app.command()
-def history(log: TargetLog, out: Out, session: SessionFlags) -> None:
+def history(log: LogPlace, out: Out, session: SessionFlags) -> None:
     """Write every ACL in the history of a log, with the interval in which it was in force.
 
     One row per ACL and interval: the columns of `acls list`, added_offset,
@@ -65,7 +66,7 @@ def history(log: TargetLog, out: Out, session: SessionFlags) -> None:
 
 @app.command()
 def when(
-    log: TargetLog,
+    log: LogPlace,
     action: AskedFlags,
     who: WhoFlags,
     authorizer: AuthorizerFlags,

@@ -47,7 +47,7 @@ from aclog.pipeline.accesses.files import PinnedFiles
 from aclog.pipeline.authorize import authorize, events, flips_of, simulated, undecided_of, without_time
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.history.intervals import begin_and_intervals, contradictions_raised, history, intervals, known_from
-from aclog.pipeline.output_directory import Place
+from aclog.pipeline.output_directory import Place, hadoop_name
 from aclog.pipeline.outputs import PARQUET, Form, NewOutput, check_absent, new_output
 from aclog.pipeline.storage import joined
 from aclog.pipeline.usage import AccessRows, rejected_lines, unread_lines, usage
@@ -132,9 +132,10 @@ def _rules_of_history(
     configs: AbstractSet[str],
     proves: str | None,
 ) -> tuple[Rules, Settings]:
-    if flags.log is None or flags.as_of is not None:
+    directory = flags.log_directory()
+    if directory is None or flags.as_of is not None:
         raise ConfigError("--own-time decides each row by the ACLs of its own time: expected --log and no --as-of")
-    log = flags.log.absolute()  # the path is resolved by workers, which run in directories of their own
+    log = directory.absolute()  # the path is resolved by workers, which run in directories of their own
     check_log(log)
     _check_premises(source, configs, proves)
     all_rules = Rules.of_table(intervals(spark, log).toArrow(), known_from=known_from(log))
@@ -279,7 +280,7 @@ def authorize_command(
         if flags is not None and form is not None:
             _write_events(unfinished, place, flags, form)
     # counted in what was written: counting `decided` would run the job a second time
-    written = spark.read.parquet(joined(str(out), place) if place else str(out))
+    written = spark.read.parquet(joined(hadoop_name(out), place) if place else hadoop_name(out))
     counts = {row["decision"]: row["count"] for row in written.groupBy("decision").count().collect()}
     for line in aligned(("requests", "decision"), [(f"{counts.get(name, 0):,}", name) for name in _DECISIONS]):
         say(line)
@@ -588,7 +589,7 @@ def simulate_command(
     finally:
         reported.unpersist()
     unread = may_flip(UnreadAccesses.sum_of(parts), *((each.rules, each.settings) for each in (before, after)))
-    changed = _show(spark.read.parquet(str(out)), unread)
+    changed = _show(spark.read.parquet(hadoop_name(out)), unread)
     if malformed:
         warn(f"{plural(malformed, 'line')} skipped: no accesses")
     if unread:

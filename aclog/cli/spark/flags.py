@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 from attrs import frozen
 
 from aclog.cli.flags.common import SOURCE_PANEL as PANEL
-from aclog.cli.flags.common import TimestampAsOf, VersionAsOf, table_moment
+from aclog.cli.flags.common import TimestampAsOf, VersionAsOf, log_place, table_moment
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.event_form import EventForm
+from aclog.pipeline.output_directory import Place
 
 if TYPE_CHECKING:
     from aclog.usage.accesses.table_formats import TableMoment
@@ -45,6 +46,9 @@ class RequestFlags:
         return table_moment(self.version_as_of, self.timestamp_as_of)
 
 
+LogPlace: TypeAlias = Annotated[
+    Place, Option("--log", metavar="DIR", help="The log directory.", parser=log_place, show_default=False)
+]
 Out: TypeAlias = Annotated[
     str,
     Option(

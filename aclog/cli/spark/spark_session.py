@@ -14,7 +14,7 @@ from aclog.cli.flags.common import SourceFlags
 from aclog.cli.spark.flags import SessionFlags
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog import open_reader
-from aclog.pipeline.output_directory import place_of
+from aclog.pipeline.output_directory import Place
 from aclog.terminal.notices import progress
 from aclog.terminal.output import note
 
@@ -121,16 +121,15 @@ def local_source(spark: "SparkSession", flags: SourceFlags, *, by_workers: bool 
         yield evolve(flags, log=directory)
 
 
-def check_local_log(log: Path) -> None:
+def check_local_log(log: Place) -> None:
     """Check a log before a session starts, unless its URI is in another store. Raises as `check_log`."""
-    place = place_of(log)
-    if isinstance(place, Path):
-        check_log(place)
+    if isinstance(log, Path):
+        check_log(log)
 
 
-def check_copied_log(log: Path, copy: Path) -> None:
+def check_copied_log(log: Place, copy: Path) -> None:
     """Check the copy of a log that `check_local_log` could not examine. Raises as `check_log`."""
-    if not isinstance(place_of(log), Path):
+    if not isinstance(log, Path):
         check_log(copy)
 
 

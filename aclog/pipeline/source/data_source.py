@@ -205,7 +205,8 @@ class AclogDataSource(DataSource):
       row of record_type DAMAGED replaces them, with the first missing offset and, in `damage`, what is wrong and
       where; everything else is read. A batch is set aside as a whole.
     - `fromOffset`, `untilOffset`: only records from one offset on, and before another one. Partitions and batches
-      outside are not read.
+      outside are not read. A log that does not have all of the range is an error, unless `failOnDataLoss` is false:
+      then the part that exists is read. The range of a checkpoint is not checked.
     - `pushFilters`: with `true`, filters on offset, timestamp and record_type (=, <, <=, >, >=, in) are applied before
       rows are decoded, and partitions that they exclude are skipped; needs spark.sql.python.filterPushdown.enabled. Use
       each `load` in a single query only: Spark 4.3.0 keeps the filters pushed by one query for all later queries on the
@@ -238,7 +239,7 @@ class AclogDataSource(DataSource):
     def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of one stream. Raises ConfigError: before PySpark 4.2."""
         check_streams()
-        if self._options.from_offset or self._options.until_offset is not None:
+        if self._options.from_offset is not None or self._options.until_offset is not None:
             raise ConfigError("options fromOffset and untilOffset: of spark.read: expected startingOffset for a stream")
         return LogStreamReader(self._options, chosen_columns(schema))
 
@@ -249,7 +250,7 @@ class LogReader(DataSourceReader):
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
         last = MAX_OFFSET if options.until_offset is None else options.until_offset - 1
-        selection = RowSelection().with_offsets(first=options.from_offset, last=last)
+        selection = RowSelection().with_offsets(first=options.from_offset or 0, last=last)
         self._query = Query(selection=selection, schema=schema, set_aside=options.set_aside)
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -424,13 +425,16 @@ def open_topic(options: Options) -> KafkaTopic:
 
 
 def plan_topic(options: Options) -> list[TopicRange]:
-    """Return a range of all that is committed now. Raises as KafkaTopic.bounds."""
+    """Return a range of all that is committed now. Raises as KafkaTopic.bounds and Options.check_range."""
     topic = open_topic(options)
     try:
         start, end = topic.bounds()
     finally:
         topic.close()
-    return [TopicRange(position=start, end=end)] if start < end else []
+    if start < end:
+        return [TopicRange(position=start, end=end)]
+    options.check_range(f"topic {topic.topic}", 0, 0)
+    return []
 
 
 def read_topic(place: TopicRange, options: Options, query: Query) -> Iterator[pa.RecordBatch]:
@@ -443,14 +447,19 @@ def read_topic(place: TopicRange, options: Options, query: Query) -> Iterator[pa
     """
     selection = query.selection.with_offsets(first=place.first_offset)
     topic, end = open_topic(options), place.first_offset
+    begin: int | None = None
     try:
         for data, after in _joined(topic.batches(place.position, place.end)):
             batches, _ = scan_batches(data)
+            if begin is None:
+                begin = int(batches.base_offset[0])
+                options.check_range(f"topic {topic.topic}", begin, None)
             end = after
             rows = arrow_batches(data, batches, selection, query.schema)
             yield from (batch for batch in rows if batch.num_rows)
     finally:
         topic.close()
+    options.check_range(f"topic {topic.topic}", begin or 0, end)
     if place.end_offset is not None and end != place.end_offset:
         raise LogError(f"topic {topic.topic}: the records end at offset {end}: expected {place.end_offset}")
 

@@ -477,11 +477,28 @@ class Options:
     partition_bytes: int = _PARTITION_BYTES
     set_aside: bool = False
     push_filters: bool = False
-    from_offset: int = 0
+    from_offset: int | None = None
     until_offset: int | None = None
     starting_offset: int | str = EARLIEST
     max_records_per_trigger: int | None = None
     fail_on_data_loss: bool = True
+
+    def check_range(self, name: str, start: int, end: int | None) -> None:
+        """Check that a log with offsets `start` up to `end`, None while unknown, has all of the range of options.
+
+        Raises:
+            LogError: it has not, and failOnDataLoss is set: the rows would be a part of the range.
+
+        """
+        log = f"{name}: the log begins at offset {start}" + ("" if end is None else f" and ends before offset {end}")
+        for option, offset in (("fromOffset", self.from_offset), ("untilOffset", self.until_offset)):
+            if offset is None or not self.fail_on_data_loss:
+                continue
+            if offset < start or (end is not None and offset > end):
+                raise LogError(
+                    f"{log}: option {option} {offset} is outside: expected an offset of the log, or option "
+                    "failOnDataLoss=false to read the part that exists"
+                )
 
 
 def read_options(spark_options: Mapping[str, str]) -> Options:
@@ -511,7 +528,7 @@ def read_options(spark_options: Mapping[str, str]) -> Options:
         max_records_per_trigger=_number("maxRecordsPerTrigger", values.get("maxRecordsPerTrigger")),
         push_filters=_boolean("pushFilters", values.get("pushFilters", "false")),
         fail_on_data_loss=_boolean("failOnDataLoss", values.get("failOnDataLoss", "true")),
-        from_offset=_offset("fromOffset", values.get("fromOffset", "0")),
+        from_offset=None if "fromOffset" not in values else _offset("fromOffset", values["fromOffset"]),
         until_offset=None if "untilOffset" not in values else _offset("untilOffset", values["untilOffset"]),
     )
     _check_place(options)
@@ -519,6 +536,8 @@ def read_options(spark_options: Mapping[str, str]) -> Options:
 
 
 def _check_place(options: Options) -> None:
+    if options.until_offset is not None and options.until_offset < (options.from_offset or 0):
+        raise ConfigError(f"option untilOffset: {options.until_offset}: below fromOffset {options.from_offset}")
     if (options.path is None) == (options.topic is None):
         raise ConfigError("expected a path (load(DIR), or option path) or option topic, not both")
     if options.topic is None and options.kafka:
@@ -597,7 +616,7 @@ def plan(options: Options, selection: RowSelection) -> list[FileRange]:
     """Return the ranges of `options.path`: a log directory, a directory of checkpoints, or one checkpoint.
 
     Raises:
-        LogError: it is something else, or cannot be read.
+        LogError: it is something else, cannot be read, or lacks offsets of the options (Options.check_range).
         DecodeError: a file that determines the end of the log is damaged.
         ConfigError: it is a file, but not a checkpoint.
 
@@ -615,7 +634,9 @@ def plan(options: Options, selection: RowSelection) -> list[FileRange]:
             return []  # a formatted directory: the first leader will commit these records, they are no state yet
         choice = "newest"
     if choice in {None, "none"}:
-        return _log_ranges(extent(path, set_aside=options.set_aside), options, selection)
+        there = extent(path, set_aside=options.set_aside)
+        options.check_range(str(path), there.start, there.end)
+        return _log_ranges(there, options, selection)
     if not checkpoints:
         raise LogError(f"{path}: it has no checkpoints")
     selected = checkpoints[-1:] if choice == "newest" else checkpoints

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
 from typing import Any, Final, Self
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 from weakref import finalize
 
 from attrs import define, field
@@ -31,6 +31,7 @@ _AT_ONCE: Final = 8
 _MAGIC: Final = (*TABLES, b"PARE")
 """How files begin that tables consist of: the last is encrypted Parquet."""
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_FILE: Final = re.compile(r"file:(?://(?:localhost)?)?(?=/)")
 _SECRETS: Final = re.compile(r"[?&](?:access_key|secret_key|session_token)=", re.IGNORECASE)
 
 
@@ -38,8 +39,8 @@ def plain_name(path: str) -> str:
     """Return the path that a `file:` URI names, and s3://... for Hadoop's name of it, s3a://...; else the same."""
     if path.startswith(_HADOOP_SCHEME):
         return SCHEME + path.removeprefix(_HADOOP_SCHEME)
-    if re.match("file:/", path):
-        return unquote(urlsplit(path).path)
+    if match := _FILE.match(path):
+        return unquote(path[match.end() :])  # as a whole: `?` and `#` are of a glob or a name
     return path
 
 

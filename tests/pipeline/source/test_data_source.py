@@ -101,7 +101,7 @@ def test_pushed_filters_prune_partitions(spark: SparkSession, pushing):
 def test_a_range_of_offsets_is_read_alone(spark: SparkSession):
     reader = spark.read.format("aclog").option("partitionBytes", 50_000)
     whole = reader.load(str(CHURN))
-    for first, end in ((0, 1), (20_000, 20_500), (40_000, None), (5, 5), (7, 3)):
+    for first, end in ((0, 1), (20_000, 20_500), (28_000, None), (5, 5)):
         options = {"fromOffset": first} | ({} if end is None else {"untilOffset": end})
         part = reader.options(**options).load(str(CHURN))
         expected = whole.where(f"offset >= {first}" + ("" if end is None else f" and offset < {end}"))
@@ -110,6 +110,29 @@ def test_a_range_of_offsets_is_read_alone(spark: SparkSession):
         reader = spark.read.format("aclog").option("partitionBytes", 50_000)
     with pytest.raises(PySparkException, match="option untilOffset: '-1': expected an offset"):
         reader.option("untilOffset", -1).load(str(CHURN)).count()
+
+
+def test_a_range_that_the_log_does_not_have_is_refused(spark: SparkSession, tmp_path):
+    log = tmp_path / SMALL.name
+    shutil.copytree(SMALL, log)
+    for path in log.glob(f"{0:020d}.*"):
+        path.unlink()
+    with pytest.raises(PySparkException, match="untilOffset: 3: below fromOffset 7"):
+        spark.read.format("aclog").options(fromOffset=7, untilOffset=3).load(str(log)).count()
+    for options in ({"fromOffset": 0}, {"fromOffset": 182, "untilOffset": 200}, {"untilOffset": 5}):
+        with pytest.raises(PySparkException, match="begins at offset 183 and ends before offset 231"):
+            spark.read.format("aclog").options(**options).load(str(log)).count()
+    for options in ({"fromOffset": 232}, {"fromOffset": 200, "untilOffset": 232}):
+        with pytest.raises(PySparkException, match="begins at offset 183 and ends before offset 231"):
+            spark.read.format("aclog").options(**options).load(str(log)).count()
+    for options, count in (
+        ({}, 48),
+        ({"fromOffset": 183, "untilOffset": 231}, 48),
+        ({"fromOffset": 231}, 0),
+        ({"fromOffset": 0, "untilOffset": 185, "failOnDataLoss": False}, 2),
+        ({"fromOffset": 99_999, "failOnDataLoss": False}, 0),
+    ):
+        assert spark.read.format("aclog").options(**options).load(str(log)).count() == count
 
 
 def test_spark_keeps_filters_for_the_next_query_on_a_frame(spark: SparkSession, pushing):

@@ -11,7 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from aclog.cli.flags.common import AccessesFlags
 from aclog.metalog.errors import ConfigError
+from aclog.ops.usage import AccessLog
+from aclog.pipeline.storage import local_path
 from aclog.sources.accesses import read_accesses, read_seen_accesses
 from aclog.usage.accesses.access_log import find_accesses, read_part
 from aclog.usage.accesses.objects import ObjectCopies
@@ -110,6 +113,23 @@ def test_a_report_copies_a_prefix_once(logs, tmp_path, monkeypatch):
             aclog("report", acls, "--accesses", place, "--out", out, "--sections", sections).ok()
             assert copied == [place]
             assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_a_file_uri_may_be_a_glob_or_have_a_number_sign(tmp_path):
+    for name in ("broker1/x.log", "broker22/x.log", "a#1/x.log", "x.log", "a/x.log"):
+        path = tmp_path / "logs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text(name.replace("/", ".")))
+    for uri, name in (("broker?/x.log", "broker1/x.log"), ("a#1/x.log", "a#1/x.log"), ("a%231/x.log", "a#1/x.log")):
+        found = find_accesses([f"{tmp_path.as_uri()}/logs/{uri}"], UTC)
+        assert [file.path for file in found.files] == [str(tmp_path / "logs" / name)]
+    assert local_path("file:///logs/a%20b/x?#1") == "/logs/a b/x?#1"
+
+
+def test_an_address_of_hadoop_is_judged_as_one_of_s3(tmp_path):
+    flags = AccessesFlags(accesses=["s3a://bucket/p"])
+    with pytest.raises(ConfigError, match="s3://bucket/p: a table or objects"):
+        AccessLog.of(flags, each=list, copies=False)
 
 
 def test_an_incomplete_output_is_refused():
