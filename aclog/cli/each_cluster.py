@@ -34,8 +34,8 @@ def each_cluster(
 ) -> Iterator[tuple[str, R]]:
     """Yield the name and the result of each cluster, in this order, with the notices and errors of its work.
 
-    `processes`: how many, or None for one per core of this process, up to 8, where they are worth it; 1 for work that shares a stream, threads
-    or programs among clusters. Raises what the work raises, for the first cluster that fails.
+    `processes`: how many, or None for one per core of this process, up to 8, where they are worth it; 1 for work that
+    shares a stream, threads or programs among clusters. Raises what the work raises, for the first cluster that fails.
     """
     first, *rest = names
     start = elapsed_seconds()
