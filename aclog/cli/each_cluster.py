@@ -25,6 +25,8 @@ R = TypeVar("R")
 
 WORTH_S = 0.3
 """The time that the other clusters take here, from which on processes are faster."""
+MAX_PROCESSES = 8
+"""Each has its own copy of what it reads."""
 
 
 def each_cluster(
@@ -32,20 +34,25 @@ def each_cluster(
 ) -> Iterator[tuple[str, R]]:
     """Yield the name and the result of each cluster, in this order, with the notices and errors of its work.
 
-    `processes`: how many, or None for one per core where they are worth it; 1 for work that shares a stream, threads
-    or programs among clusters. Raises what the work raises, for the first cluster that fails.
+    `processes`: how many, or None for one per core of this process, up to 8, where they are worth it; 1 for work that
+    shares a stream, threads or programs among clusters. Raises what the work raises, for the first cluster that fails.
     """
     first, *rest = names
     start = elapsed_seconds()
     result = work(first)
     is_long = (elapsed_seconds() - start) * len(rest) > WORTH_S
     yield first, result
-    count = min(len(rest), processes or ((os.cpu_count() or 1) if is_long else 1))
+    count = min(len(rest), processes or (_cores() if is_long else 1))
     # A fork has only one of the threads of this process, and the locks of all.
     if count < 2 or sys.platform != "linux" or threading.active_count() > 1:
         yield from ((name, work(name)) for name in rest)
     else:
         yield from _in_forks(rest, work, count)
+
+
+def _cores() -> int:
+    """Return how many processes can run at once: a container or `taskset` may allow fewer cores than there are."""
+    return min(len(os.sched_getaffinity(0)), MAX_PROCESSES) if sys.platform == "linux" else 1
 
 
 def _in_forks(names: Sequence[str], work: Callable[[str], R], count: int) -> Iterator[tuple[str, R]]:

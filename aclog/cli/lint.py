@@ -45,10 +45,10 @@ from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.text_forms import comma_parts
-from aclog.ops.lint import Linted, lint_objects, lint_source, merged_logs
+from aclog.ops.lint import Linted, has_streams, lint_objects, lint_source, merged_logs
 from aclog.ops.policies import refuse_unless_known
-from aclog.sources.accesses import SeenAccesses, read_seen_accesses
-from aclog.sources.acl_lines import STDIN, change_line
+from aclog.sources.accesses import SeenAccesses, is_stream, read_seen_accesses
+from aclog.sources.acl_lines import NameFile, change_line
 from aclog.sources.cluster_parts import cluster_parts
 from aclog.sources.formats.unread import unread_text
 from aclog.sources.repository import RepositorySettings, parse_fail_on
@@ -406,17 +406,18 @@ def print_lint(
     if "" not in clusters and flags.fix is not None:
         raise ConfigError("--fix: expected --acls PATH with the rules of one of the clusters of aclog.toml")
     linted: dict[str, Linted] = {}
-    read = cache(read_seen_accesses)  # once for all clusters: a stream has no second time
+    # Once for all clusters: a stream has no second time.
+    read, name_file = cache(read_seen_accesses), cache(NameFile)
     # One stream, or the threads that read Parquet, are not for several processes.
     is_shared = (
         bool(accesses)
-        or STDIN in source.files().values()
-        or any(each.source.accesses or each.source.groups == STDIN for each in clusters.values())
+        or any(map(is_stream, filter(None, source.files().values())))
+        or any(each.source.accesses or has_streams(each.source) for each in clusters.values())
     )
 
     def lint_one(name: str) -> dict[str, Linted]:
         """Lint a cluster."""
-        return _lint(source, flags, clusters[name], name, accesses, read)
+        return _lint(source, flags, clusters[name], name, accesses, read, name_file)
 
     for name, parts in each_cluster(list(clusters), lint_one, processes=1 if is_shared else None):
         linted |= {inner or name: part for inner, part in parts.items()}
@@ -450,16 +451,17 @@ def _lint(
     cluster: str,
     accesses: Sequence[str],
     read: Callable[..., SeenAccesses],
+    name_file: Callable[[str, str], NameFile],
 ) -> dict[str, Linted]:
     """Lint one source, and write its fixes; return what was found by cluster, of an empty name if there is one.
 
     `cluster`: the name of a table of aclog.toml, whose files are of one cluster; empty without one.
-    `read` reads accesses.
+    `read` reads accesses, and `name_file` topics and groups.
     """
     rules, settings = rules_of(source, settings)
     files = settings.source
     check_one_stdin({**rules.files(), "--groups": files.groups, **stdin_among(accesses or [str(files.accesses)])})
-    names = rules.topics()
+    names = None if rules.topics_file is None else name_file(rules.topics_file, "a topic")
     choice = rules.choose(topics=names, notes_clusters=False)
     parts = None if cluster else cluster_parts([choice])
     if parts is not None:
@@ -467,7 +469,9 @@ def _lint(
             raise ConfigError(f"--fix: expected the files of one cluster, and there is {parts.note}")
         note(printable(f"{choice.source.name}: {parts.note}"))
     linted = {
-        name: lint_source(each, settings, topics=names, ignore=flags.ignore, accesses=accesses, read=read)
+        name: lint_source(
+            each, settings, topics=names, ignore=flags.ignore, accesses=accesses, read=read, name_file=name_file
+        )
         for name, (each,) in ({"": (choice,)} if parts is None else parts.by_name).items()
         if each is not None
     }

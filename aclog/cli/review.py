@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from enum import StrEnum
+from functools import cache
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -29,8 +30,9 @@ from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.cli.signals import ending_interrupts
 from aclog.metalog.errors import ConfigError
-from aclog.ops.lint import merged_logs
+from aclog.ops.lint import has_streams, merged_logs
 from aclog.ops.review import NEVER, Reviewed, ReviewedChange, review_change, review_objects, sarif_log
+from aclog.sources.acl_lines import NameFile
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.rendering import PATIENCE_S
 from aclog.sources.repository import RepositorySettings
@@ -289,12 +291,15 @@ def print_review(change: ChangeFlags, flags: ReviewFlags, repository: Repository
     files, settings = flags.files(), flags.over(repository.load())
     clusters = {"": settings} if change.path is not None else settings.by_cluster()
     reviewed: dict[str, Reviewed] = {}
+    name_file = cache(NameFile)  # once for all clusters: a stream has no second time
     # The programs of --render end with this process, and the threads that read Parquet are in it.
-    is_shared = change.renders or any(each.source.accesses for each in clusters.values())
+    is_shared = change.renders or any(each.source.accesses or has_streams(each.source) for each in clusters.values())
 
     def review_one(name: str) -> dict[str, Reviewed]:
         """Review a cluster."""
-        return review_change(change.change(name), clusters[name], settings_win=repository.overrides())
+        return review_change(
+            change.change(name), clusters[name], settings_win=repository.overrides(), name_file=name_file
+        )
 
     for name, parts in each_cluster(list(clusters), review_one, processes=1 if is_shared else None):
         reviewed |= {inner or name: part for inner, part in parts.items()}

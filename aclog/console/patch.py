@@ -1,8 +1,8 @@
 """A draft as a patch of the files of its source, for a pull request; apart from drafts, as it reads files of rules."""
 
-import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Protocol
 
@@ -10,12 +10,14 @@ from attrs import frozen
 
 from aclog.authorizer.acl import FileOrigin, Origins, StandardAcl, acl_text
 from aclog.authorizer.acls_image import RuleChange
-from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.sources.formats.edits import EDITORS, Edit, edited, lines_of
+from aclog.metalog.errors import ConfigError, MetadataError, printable
+from aclog.sources.formats.edits import EDITORS, Edit, edited, lines_of, lines_of_rules
 from aclog.sources.formats.rule import repository_root
 from aclog.sources.read_options import FoundRules
 
 _NO_END = "\\ No newline at end of file\n"
+_CONTEXT = 3
+"""The lines of context above and below a change, as those of git."""
 
 
 class Files(Protocol):
@@ -44,17 +46,20 @@ def is_patched(acl: StandardAcl, origins: Origins) -> bool:
 def patch_lines(changes: Sequence[RuleChange], files: Files, rules: Iterable[StandardAcl]) -> Iterator[str]:
     """Yield a unified diff, with line ends, that makes changes in the files that state the rules.
 
-    It names the files from their directory that has `.git`, so `git apply` takes it there. The source is read again
-    with the patched files: their rules are those of the draft, and all others stay in their files.
+    It names the files from their directory that has `.git`, so `git apply --unidiff-zero` takes it there. The source
+    is read again with the patched files: their rules are those of the draft, and all others stay in their files.
+
+    Its lines are of rules only, as a viewer may see all rules but not the files, which may hold secrets besides. A
+    change may so have less context than git expects without `--unidiff-zero`.
 
     A new rule goes below those of its principal, if a file that is edited has some, or else into the first such file;
     `rules` are all of the source.
 
     Raises:
         ConfigError: a rule is stated in a way that is not edited; the files have changed since they were read; the
-            patched files would state other rules; or a file is in no repository of git, or in another one than the
-            first file.
-            OSError: a file cannot be read.
+            patched files would state other rules; a changed line holds more than rules; a file is in no repository of
+            git, in another one than the first file, or the same as another one; or its name is not printable.
+        OSError: a file cannot be read.
 
     """
     statements = _Statements.of(rules, files.origins)
@@ -62,14 +67,18 @@ def patch_lines(changes: Sequence[RuleChange], files: Files, rules: Iterable[Sta
     names = _names(list(edits))
     before = {file: _text_of(file) for file in edits}
     try:
+        _check_lines(files, statements, before)
         after = {file: _edited(file, before[file], statements, edit) for file, edit in edits.items()}
+        known = {file: _known(file, before[file], statements) for file in edits}
         _check(files, statements, edits, {file: text.encode() for file, text in after.items()})
-    except (ConfigError, IndexError, ValueError) as error:
+    except Exception as error:  # an editor reads a text with the rules that were read: another one breaks it anywhere
         _check_unchanged(files, statements, list(edits))
-        raise error if isinstance(error, ConfigError) else ConfigError(f"not patched: {error}") from error
+        if isinstance(error, (IndexError, ValueError)):
+            raise ConfigError(f"not patched: {error}") from error
+        raise
     for file, text in after.items():
-        name = names[file]
-        yield from _diff(lines_of(before[file]), lines_of(text), f"a/{name}", f"b/{name}")
+        hunks = _hunks(file, lines_of(before[file]), lines_of(text), known[file])
+        yield from (f"--- a/{names[file]}\n", f"+++ b/{names[file]}\n", *hunks)
 
 
 # The rules of the source and where they are stated; which files change.
@@ -148,6 +157,10 @@ def _edited(file: str, text: str, statements: _Statements, changes: _Changes) ->
         raise ConfigError(f"{file}: {error}") from error
 
 
+def _known(file: str, text: str, statements: _Statements) -> frozenset[int]:
+    return lines_of_rules(statements.form_of(file), text, [line for line, _ in statements.in_file(file)])
+
+
 # The proof: the files are read again, patched.
 
 
@@ -168,6 +181,14 @@ def _check(files: Files, statements: _Statements, edits: Mapping[str, _Changes],
         raise ConfigError(f"{file}: not patched, as the patched file would {verb} {acl_text(acl)}")
 
 
+def _check_lines(files: Files, statements: _Statements, before: Mapping[str, str]) -> None:
+    """Raise ConfigError if a file states a rule on another line than when it was read; MetadataError: it is damaged."""
+    now = _found(files, {file: text.encode() for file, text in before.items()})
+    for file in before:
+        if set(now.in_file(file)) != set(statements.in_file(file)):
+            raise ConfigError(f"{file}: the file has changed since it was read")
+
+
 def _check_unchanged(files: Files, statements: _Statements, touched: Sequence[str]) -> None:
     """Raise ConfigError if the files state other rules than those that were read, which no edit fits."""
     only = None if files.own_paths is None else touched
@@ -181,9 +202,12 @@ def _check_unchanged(files: Files, statements: _Statements, touched: Sequence[st
 
 
 def _read(files: Files, contents: Mapping[str, bytes], only: Sequence[str] | None) -> Counter[tuple[str, StandardAcl]]:
+    return _found(files, contents).counted(only)
+
+
+def _found(files: Files, contents: Mapping[str, bytes]) -> _Statements:
     found = files.with_contents(contents)
-    rules = [rule.acl for rule in found.rules]
-    return _Statements.of(rules, found.origins).counted(only)
+    return _Statements.of([rule.acl for rule in found.rules], found.origins)
 
 
 # The diff.
@@ -192,13 +216,22 @@ def _read(files: Files, contents: Mapping[str, bytes], only: Sequence[str] | Non
 def _names(files: Sequence[str]) -> dict[str, str]:
     """Return the name of each file in its repository; git patches no symbolic link, so it is that of the target."""
     paths = {file: Path(file).resolve() for file in files}
+    first = dict[Path, str]()
+    for file, path in paths.items():
+        if (same := first.setdefault(path, file)) != file:
+            raise ConfigError(f"{file}: the same file as {same}: a patch would change it twice")
     roots = {file: repository_root(path.parent) for file, path in paths.items()}
     for file, root in roots.items():
         if root is None:
             raise ConfigError(f"{file}: not in a git repository: `git apply` cannot patch it")
         if root != roots[files[0]]:
             raise ConfigError(f"{file}: not in the git repository of {files[0]}: a patch is for one repository")
-    return {file: path.relative_to(roots[file] or path).as_posix() for file, path in paths.items()}
+    names = {file: path.relative_to(roots[file] or path).as_posix() for file, path in paths.items()}
+    for name in names.values():
+        # In a patch, a line end in a name would begin another line of it, such as the head of another file.
+        if not name.isprintable():
+            raise ConfigError(f"{printable(name)}: a name with unprintable characters, which a patch cannot hold")
+    return names
 
 
 def _text_of(file: str) -> str:
@@ -208,6 +241,69 @@ def _text_of(file: str) -> str:
         raise ConfigError(f"{file}: not text in UTF-8: it cannot be patched") from error
 
 
-def _diff(before: Sequence[str], after: Sequence[str], old: str, new: str) -> Iterator[str]:
-    for line in difflib.unified_diff(before, after, old, new):
-        yield line if line.endswith("\n") else f"{line}\n{_NO_END}"
+@frozen
+class _Hunk:
+    """Lines that are replaced, from 0: before those from `old` up to `old_end`, after those from `new` to `new_end`."""
+
+    old: int
+    old_end: int
+    new: int
+    new_end: int
+
+
+def _hunks(file: str, before: Sequence[str], after: Sequence[str], known: Collection[int]) -> Iterator[str]:
+    """Yield the lines of a diff below its head, of which those of the file are `known`, from 1, to be of rules."""
+    at, end = 0, 0
+    group: list[_Hunk] = []
+    for each in _changed_lines(file, before, after, known):
+        start = each.old
+        while start > max(each.old - _CONTEXT, end) and start in known:
+            start -= 1
+        if group and start > end:
+            yield from _hunk(before, after, group, at, end)
+            group = []
+        at = at if group else start
+        group.append(each)
+        end = each.old_end
+        while end < min(each.old_end + _CONTEXT, len(before)) and end + 1 in known:
+            end += 1
+    if group:
+        yield from _hunk(before, after, group, at, end)
+
+
+def _changed_lines(file: str, before: Sequence[str], after: Sequence[str], known: Collection[int]) -> list[_Hunk]:
+    """Return what changes. Raises ConfigError: a line that goes holds more than rules."""
+    unknown = 0
+    # The second one is slow, and needed if frequent lines are taken for changed ones.
+    for is_quick in (True, False):
+        steps = SequenceMatcher(None, before, after, autojunk=is_quick).get_opcodes()
+        changes = [_Hunk(*span) for tag, *span in steps if tag != "equal"]
+        lines = (line for each in changes for line in range(each.old + 1, each.old_end + 1) if line not in known)
+        unknown = next(lines, 0)
+        if not unknown:
+            return changes
+        if before[unknown - 1] not in after:
+            break
+    raise ConfigError(f"{file}:{unknown}: the line holds more than rules, which a patch would show: edit it by hand")
+
+
+def _hunk(before: Sequence[str], after: Sequence[str], changes: Sequence[_Hunk], begin: int, end: int) -> Iterator[str]:
+    """Yield the lines of one hunk, of the lines before from `begin` up to `end`."""
+    first, last = changes[0], changes[-1]
+    new, new_end = first.new - (first.old - begin), last.new_end + (end - last.old_end)
+    yield f"@@ -{_range(begin, end)} +{_range(new, new_end)} @@\n"
+    for each in changes:
+        yield from _marked(" ", before[begin : each.old])
+        yield from _marked("-", before[each.old : each.old_end])
+        yield from _marked("+", after[each.new : each.new_end])
+        begin = each.old_end
+    yield from _marked(" ", before[begin:end])
+
+
+def _range(begin: int, end: int) -> str:
+    return f"{begin + 1 if end > begin else begin},{end - begin}"
+
+
+def _marked(mark: str, lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        yield f"{mark}{line}" if line.endswith("\n") else f"{mark}{line}\n{_NO_END}"

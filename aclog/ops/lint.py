@@ -40,7 +40,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import current_time_ms
 from aclog.ops.policies import existing_topics, policies_of, read_premises
 from aclog.snapshots.image import Image
-from aclog.sources.accesses import SeenAccesses, read_seen_accesses
+from aclog.sources.accesses import SeenAccesses, is_stream, read_seen_accesses
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import UNREAD, AclsSource, ChosenSource
 from aclog.sources.formats.rule import StatedRules, repository_root
@@ -50,6 +50,7 @@ from aclog.sources.repository import (
     AuthorizerSettings,
     LintSettings,
     RepositorySettings,
+    SourceSettings,
     inline_suppressions,
     read_suppressions,
 )
@@ -120,6 +121,11 @@ def with_declared(inputs: LintInputs, choice: ChosenSource) -> LintInputs:
     return evolve(inputs, context=evolve(inputs.context, declared=declared))
 
 
+def has_streams(source: SourceSettings) -> bool:
+    """Return whether topics or groups are in a stream, which only one process can read."""
+    return any(path is not None and is_stream(path) for path in (source.topics, source.groups))
+
+
 def lint_inputs(
     settings: RepositorySettings,
     topics: ExistingNames | None,
@@ -127,11 +133,12 @@ def lint_inputs(
     ignore: Path | None = None,
     accesses: Sequence[str] = (),
     read: Callable[..., SeenAccesses] = read_seen_accesses,
+    name_file: Callable[[str, str], NameFile] = NameFile,
 ) -> LintInputs:
     """Return the inputs from settings, and the existing topics.
 
     `ignore` is a file of more suppressions; `accesses` are paths of access logs, instead of that of the settings;
-    `read` reads them.
+    `read` reads them, and `name_file` the groups.
 
     Raises:
         ConfigError: an invalid version, principal or lint, or a malformed file; OSError: a file cannot be read.
@@ -153,7 +160,7 @@ def lint_inputs(
     return LintInputs(
         context=LintContext(
             topics=topics,
-            groups=None if source.groups is None else ExistingNames.of(NameFile(source.groups, "a group").names()),
+            groups=None if source.groups is None else ExistingNames.of(name_file(source.groups, "a group").names()),
             seen_principals=seen.principals,
             accesses=seen.requests,
             broker_version=None if _is_redpanda(options) else _version(options.broker_version),
@@ -263,11 +270,12 @@ def lint_source(
     ignore: Path | None = None,
     accesses: Sequence[str] = (),
     read: Callable[..., SeenAccesses] = read_seen_accesses,
+    name_file: Callable[[str, str], NameFile] = NameFile,
 ) -> Linted:
     """Lint the rules of a source by the settings of a repository; what is not known is noted.
 
     `topics`: those that exist. `ignore`: a file of more suppressions. `accesses`: access logs, instead of that of the
-    settings; `read` reads them.
+    settings; `read` reads them, and `name_file` the groups.
 
     Raises:
         ConfigError: settings that are not valid, or malformed input.
@@ -276,7 +284,8 @@ def lint_source(
     """
     image = choice.image()
     existing = existing_topics(topics, [image], [choice])
-    inputs = with_declared(lint_inputs(settings, existing, ignore=ignore, accesses=accesses, read=read), choice)
+    inputs = lint_inputs(settings, existing, ignore=ignore, accesses=accesses, read=read, name_file=name_file)
+    inputs = with_declared(inputs, choice)
     stated = _decided_by(settings)
     policies = policies_of(image, stated)
     policy = next(iter(policies.values()))

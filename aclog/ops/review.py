@@ -1006,12 +1006,16 @@ def review_objects(reviewed: Mapping[str, Reviewed]) -> Iterator[JsonObject]:
 
 
 def review_change(
-    change: ReviewedChange, settings: RepositorySettings, *, settings_win: Collection[str] = ()
+    change: ReviewedChange,
+    settings: RepositorySettings,
+    *,
+    settings_win: Collection[str] = (),
+    name_file: Callable[[str, str], NameFile] = NameFile,
 ) -> dict[str, Reviewed]:
     """Review a change of rules; return a review for each cluster by its name, an empty one if there is one cluster.
 
     `settings`: those of aclog.toml, with what the caller gives instead. `settings_win`: the settings of the authorizer
-    that hold regardless of a file of tests, by their names in AuthorizerSettings.
+    that hold regardless of a file of tests, by their names in AuthorizerSettings. `name_file` reads topics and groups.
 
     Raises:
         ConfigError: settings that are not valid, a commit that this clone lacks, or malformed files.
@@ -1026,7 +1030,7 @@ def review_change(
     path = path or os.curdir
     if settings.source.accesses is not None:
         need_file(settings.source.accesses, "a review reads the accesses twice, which a pipe cannot be")
-    names = None if settings.source.topics is None else NameFile(settings.source.topics)
+    names = None if settings.source.topics is None else name_file(settings.source.topics, "a topic")
     sides = SideReader(change=change, path=path, topics=names, settings=settings).read()
     topics = None if names is None else ExistingNames.of(names.names())
     tests = HeadTests(settings=settings, settings_win=settings_win, path=path, sides=sides).run()
@@ -1034,7 +1038,7 @@ def review_change(
         settings=settings,
         resources=resources,
         topics=topics,
-        inputs=lint_inputs(settings, topics),
+        inputs=lint_inputs(settings, topics, name_file=name_file),
         accesses=_accesses(settings),
         fail_on=fail_on,
     )

@@ -425,3 +425,31 @@ def test_lint_reads_the_accesses_of_stdin_once_for_all_clusters(repository: Repo
     of_file, of_stdin = aclog(*words, "accesses.jsonl"), aclog(*words, "-", stdin=json.dumps(access).encode())
     assert "skipped checks" not in of_file.err
     assert (of_stdin.code, of_stdin.out, of_stdin.err) == (of_file.code, of_file.out, of_file.err)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("lint", "--select", "18", "--format", "jsonl", "--topics"),
+        ("review", "--base", "HEAD", "--format", "markdown", "--topics"),
+        ("review", "--base", "HEAD", "--format", "jsonl", "--topics"),
+    ],
+)
+def test_topics_of_stdin_are_read_once_for_all_clusters(repository: Repository, words: tuple[str, ...]) -> None:
+    second = ONE_RULE.replace('"one"', '"two"')
+    write_files(Path(), dict.fromkeys(("dev/a.jsonl", "prod/a.jsonl"), f"{ONE_RULE}{second}"))
+    text = "one\ntwo\n"
+    Path("../topics.txt").write_text(text)  # outside of what is reviewed
+    of_file, of_stdin = aclog(*words, "../topics.txt"), aclog(*words, "-", stdin=text.encode())
+    assert of_file.out != aclog(*words, "-", stdin=b"").out
+    assert (of_stdin.code, of_stdin.out, of_stdin.err) == (of_file.code, of_file.out, of_file.err)
+
+
+def test_groups_of_stdin_are_read_once_for_all_clusters(repository: Repository) -> None:
+    group = ONE_RULE.replace("TOPIC", "GROUP")
+    write_files(Path(), dict.fromkeys(("dev/a.jsonl", "prod/a.jsonl"), group))
+    Path("groups.txt").write_text("one\n")
+    words = ("lint", "--select", "18", "--format", "jsonl", "--groups")
+    of_file, of_stdin = aclog(*words, "groups.txt"), aclog(*words, "-", stdin=b"one\n")
+    assert of_file.out != aclog(*words, "-", stdin=b"").out
+    assert (of_stdin.code, of_stdin.out, of_stdin.err) == (of_file.code, of_file.out, of_file.err)

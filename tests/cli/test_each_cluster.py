@@ -101,6 +101,23 @@ def other_processes():
     assert list(each_cluster(NAMES, killed, processes=2)) == [(name, name) for name in NAMES]
 
 
+@pytest.mark.process
+@pytest.mark.parametrize(("allowed", "count"), [(1, 0), (2, 2), (64, 8)])
+def test_processes_are_as_many_as_the_cores_of_this_one(allowed, count):
+    alone(f"as_many({allowed}, {count})")
+
+
+def as_many(allowed, count):
+    counts = []
+    os.cpu_count = lambda: 64
+    os.sched_getaffinity = lambda _: range(allowed)
+    module.WORTH_S = -1.0
+    module._in_forks = lambda names, work, number: counts.append(number) or ((name, work(name)) for name in names)
+    names = [str(number) for number in range(20)]
+    assert dict(each_cluster(names, str)) == {name: name for name in names}
+    assert counts == [count] * bool(count)
+
+
 def test_short_work_and_threads_stay_in_this_process():
     own = os.getpid()
     assert {pid for _, pid in each_cluster(NAMES, lambda _: os.getpid())} == {own}
@@ -129,7 +146,7 @@ def same_bytes(directory, broken):
         assert os.spawnlp(os.P_WAIT, "git", "git", *words) == 0
     users = {path: text.replace("Read", "Write") for path, text in users.items()}
     write_files(Path(directory), users | ({"d/user.yaml": "kind: KafkaUser\nspec: [\n"} if broken else {}))
-    os.cpu_count = lambda: 3
+    os.sched_getaffinity = lambda _: range(3)
     pools = []
     module._in_forks = lambda *words: pools.append(1) or forks(*words)
     formats = [("review", "--format", each) for each in ("json", "text", "sarif", "markdown")]

@@ -513,7 +513,7 @@ def _saving(console: Console, draft: Draft, parameters: Parameters) -> Links:
     some = chain(removed, (rule.acl for rule in islice(console.states.now().listing, _TRIED)))
     if console.files is not None:
         is_shown = any(is_patched(each, console.origins) for each in some)
-        words = "a patch of the files with the rules, for a pull request"
+        words = "a patch of the files with the rules, for `git apply --unidiff-zero` and a pull request"
         links.append(
             Cell(words, draft.url(format="patch"))
             if is_shown

@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from aclog.sources.formats.ksm import COLUMNS, KAFKA_UI, delimiter_of
 from aclog.sources.formats.listings import OWN
 from aclog.sources.formats.splices import Splice, cut_items, spliced
 from aclog.sources.formats.writers import WRITERS, check_holds, kafka_acls_lines, ksm_lines
-from aclog.sources.formats.yaml_edits import FORMATS, edit_entries
+from aclog.sources.formats.yaml_edits import FORMATS, edit_entries, entry_lines
 from aclog.terminal.columns import json_text
 
 ARRAY = "json"
@@ -61,6 +61,22 @@ def edited(form: str | None, text: str, edit: Edit) -> str:
         check_holds(AclsFormat(str(form)), edit.added, writer.unfit)
     mark = _BOM if text.startswith(_BOM) else ""
     return mark + editor(text.removeprefix(_BOM), edit)
+
+
+def lines_of_rules(form: str | None, text: str, stated: Collection[int]) -> frozenset[int]:
+    """Return the lines of a file, from 1, that hold rules or nothing; `stated`: those on which statements begin.
+
+    Of all other lines, of which some may hold secrets, a patch shows none.
+    """
+    text = text.removeprefix(_BOM)
+    lines = lines_of(text)
+    if form == ARRAY:  # the reader accepts only rules in it
+        return frozenset(range(1, len(lines) + 1))
+    blank = (number for number, line in enumerate(lines, 1) if not line.strip())
+    if form in FORMATS:
+        return frozenset((*blank, *entry_lines(AclsFormat(str(form)), text)))
+    heads = (line - 1 for line in stated) if form == AclsFormat.KAFKA_ACLS else ()
+    return frozenset((*blank, *stated, *heads))
 
 
 # Formats with a rule per line: a new one goes below the last one of its principal, or to the end.
@@ -175,6 +191,8 @@ def _edit_array(text: str, edit: Edit) -> str:
     at = _after(text, text.index("[") + 1)
     while text[at] != "]":
         value, end = _DECODER.raw_decode(text, at)
+        if not isinstance(value, dict):
+            raise ConfigError("expected rules only in the array")
         if rule_of_object(value).acl in edit.removed:
             gone.add(len(spans))
         spans.append((at, end))

@@ -4,6 +4,7 @@ Positions are those of the library's marks. Block style is edited by lines, a li
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import cast
@@ -239,10 +240,7 @@ def edit_entries(
         ConfigError: a rule is stated in a way that is not edited, or no entry is one of the principal alone.
 
     """
-    layout = _LAYOUTS[form]
-    parse_documents(text.encode(), "the file")  # its levels are few: the library's composer recurses in C
-    documents = list(yaml.compose_all(text, Loader=yaml.CSafeLoader))
-    holders = [holder for each in documents for holder in layout.holders(each)]
+    layout, holders = _LAYOUTS[form], _holders(form, text)
     file = _File(text, [entry for holder in holders for entry in _entries(holder)])
     for line, acl in stated:
         if acl in removed:
@@ -263,3 +261,31 @@ def edit_entries(
         new = list(layout.lines([acl for acl in added if acl.principal == principal]))
         more.setdefault(id(own[principal]), (own[principal], []))[1].extend(new)
     return spliced(text, file.splices(more))
+
+
+def entry_lines(form: AclsFormat, text: str) -> Iterator[int]:
+    """Yield the lines of a file of YAML, from 1, that hold nothing but entries of rules, and the keys above them."""
+    breaks = [each.start() for each in re.finditer("\n", text)]  # the marks of the library also count those of Unicode
+    for holder in _holders(form, text):
+        spans = [(holder.key.start_mark.index, holder.key.end_mark.index)]
+        if not holder.node.flow_style:
+            spans += [(first.start_mark.index, _end(last)) for first, last in holder.spans]
+        elif _is_alone(text, holder):
+            spans = [(spans[0][0], holder.node.end_mark.index)]
+        else:
+            continue
+        for begin, end in spans:
+            yield from range(bisect_left(breaks, begin) + 1, bisect_left(breaks, end) + 2)
+
+
+def _holders(form: AclsFormat, text: str) -> list[_Holder]:
+    parse_documents(text.encode(), "the file")  # its levels are few: the library's composer recurses in C
+    documents = list(yaml.compose_all(text, Loader=yaml.CSafeLoader))
+    return [holder for each in documents for holder in _LAYOUTS[form].holders(each)]
+
+
+def _is_alone(text: str, holder: _Holder) -> bool:
+    """Return whether no other value is on the lines of a list or mapping in brackets, such as in JSON on one line."""
+    begin, end = holder.key.start_mark.index, holder.node.end_mark.index
+    above, below = text[text.rfind("\n", 0, begin) + 1 : begin], text[end:].partition("\n")[0]
+    return re.fullmatch(r"[ {\[-]*", above) is not None and re.fullmatch(r"[ ,}\]\r]*(?:#.*)?", below) is not None
