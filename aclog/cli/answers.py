@@ -122,6 +122,25 @@ def _since_text(event: Mapping[str, Any] | None) -> str:
 SINCE = Column(key="since", cut=True, text=_since_text)
 """Since when all of a permission has been allowed, and the change that made it."""
 
+
+def _since_cells(row: Mapping[str, Any]) -> JsonObject:
+    """Return the cells of `_since_object` under CSV_SINCE, of one value each; empty without these keys."""
+    if "since" not in row:
+        return {}
+    event, made_by = row["since"] or {}, row["madeBy"] or {}
+    return {
+        "since": optional_time_text(event.get("timestamp")),
+        "since.offset": event.get("offset"),
+        "since.change": _change_text(event.get("change")),
+        **{f"madeBy.{key}": made_by.get(key) for key in ("apply", "who", "git")},
+    }
+
+
+CSV_SINCE = tuple(
+    Column(key=key) for key in ("since", "since.offset", "since.change", "madeBy.apply", "madeBy.who", "madeBy.git")
+)
+"""The same for a spreadsheet: the time as ISO 8601."""
+
 PERMISSIONS_OF_PREFIXES = (*REGION_COLUMNS, Column(key="covers"), *PERMISSION_COLUMNS[len(REGION_COLUMNS) :])
 """The same for a question about a prefix: whether it is ALL of its names, or SOME."""
 
@@ -133,7 +152,7 @@ def _texts_cell(value: Any) -> Any:
 def _csv_rows(objects: Iterable[JsonObject]) -> Iterator[JsonObject]:
     """Yield the rows of permissions, with the time since which each is allowed if it is among their keys."""
     for each in objects:
-        since = {"since": each["since"]} if "since" in each else {}
+        since = _since_cells(each)
         yield from (
             {**{key: _texts_cell(value) for key, value in row.items()}, **since} for row in permission_rows([each])
         )
@@ -216,7 +235,7 @@ def print_permissions(
         columns = with_generation(PERMISSIONS_OF_PREFIXES if has_extents else PERMISSION_COLUMNS, answers)
         if output.form is OutputFormat.CSV:  # a spreadsheet filters by cells of one value each
             columns = _csv_columns(has_extents=has_extents, has_generations=len(answers) > 1)
-            columns = columns if since is None else (*columns, SINCE)
+            columns = columns if since is None else (*columns, *CSV_SINCE)
             print_rows(columns, _csv_rows(rows), output.form, keys=output.columns)
             return False
         if since is not None:

@@ -6,7 +6,7 @@ from itertools import takewhile
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions import Query, Region, only, pattern_meets
+from aclog.analysis.regions import Query, Region, Subtree, only, pattern_meets
 from aclog.analysis.timeline import (
     Event,
     Question,
@@ -145,7 +145,9 @@ class RowsSince:
             region.principals.complement or rule.principal in region.principals or rule.principal == WILDCARD_PRINCIPAL
         )
         documented = self._dated.settings.documented
-        meets = pattern_meets(rule.resource_name, rule.pattern_type, region.names, documented=documented)
+        # A DENY rule on a name that the region leaves out explains why the name is left out.
+        names = tuple(Subtree(prefix=part.prefix) if isinstance(part, Subtree) else part for part in region.names)
+        meets = pattern_meets(rule.resource_name, rule.pattern_type, names, documented=documented)
         return (is_theirs or ":" not in rule.principal) and meets
 
     def _read(self, region: Region) -> Since | None:
