@@ -336,13 +336,14 @@ def print_intervals(
     begin: int,
     last: str = "until now",
     premises: Premises = ALL_KNOWN,
+    request: str = "",
 ) -> None:
-    """Print intervals in the order of the log; as text `never` without any.
+    """Print intervals in the order of the log; as text `never` without any, and the request.
 
     `begin`: the offset where the history begins; above 0, the time before it is reported as unknown.
     `last`: how an interval ends as text that has not ended. `premises`: what is unknown of the settings.
     """
-    _print_timelines(((None, each) for each in timeline), output, begin, last, premises)
+    _print_timelines(((None, each) for each in timeline), output, begin, last, premises, request)
 
 
 def print_timelines(
@@ -352,9 +353,10 @@ def print_timelines(
     begin: int,
     last: str,
     premises: Premises = ALL_KNOWN,
+    request: str = "",
 ) -> None:
     """Print the intervals of several principals, each with its principals; the rest as print_intervals."""
-    _print_timelines(timelines, output, begin, last, premises, has_principals=True)
+    _print_timelines(timelines, output, begin, last, premises, request, has_principals=True)
 
 
 def _print_timelines(
@@ -363,6 +365,7 @@ def _print_timelines(
     begin: int,
     last: str,
     premises: Premises,
+    request: str,
     *,
     has_principals: bool = False,
 ) -> None:
@@ -378,16 +381,17 @@ def _print_timelines(
         columns = (*heads, *INTERVAL_COLUMNS, *([GENERATION] if by_one else []))
         print_rows(columns, listed, output.form, keys=output.columns)
     else:
-        _print_text(timelines, begin, last, premises.turning(allowed=False))
+        _print_text(timelines, _never(begin, request), last, premises.turning(allowed=False))
     if begin:
         note(f"the history begins at offset {begin}: what was before it is unknown")
 
 
-def _never(begin: int) -> str:
-    return f"never since offset {begin}, with which the history begins" if begin else "never"
+def _never(begin: int, request: str) -> str:
+    never = f"never since offset {begin}, with which the history begins" if begin else "never"
+    return f"{never}: {request}" if request else never
 
 
-def _print_text(timelines: Iterable[tuple[Principals | None, Interval]], begin: int, last: str, more: Premises) -> None:
+def _print_text(timelines: Iterable[tuple[Principals | None, Interval]], never: str, last: str, more: Premises) -> None:
     has_intervals, printed = False, None
     for who, interval in timelines:
         has_intervals = True
@@ -397,7 +401,7 @@ def _print_text(timelines: Iterable[tuple[Principals | None, Interval]], begin: 
         for line in interval_lines(interval, last):
             say(printable(line if who is None else f"  {line}"))
     if not has_intervals:
-        say(printable(more.decided(_never(begin))))
+        say(printable(more.decided(never)))
 
 
 def interval_object(interval: Interval) -> JsonObject:
