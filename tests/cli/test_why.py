@@ -51,12 +51,12 @@ def test_the_lines_of_a_denial(log):
     assert command.lstrip().startswith("kafka-acls.sh")
 
 
-def test_the_fix_for_a_copy_of_kafkas_log_is_for_the_cluster(log, tmp_path):
+def test_the_fix_for_a_copy_of_kafkas_log_is_for_the_cluster(log):
     fix = aclog("why", "bob", "orders", "--log", log).lines[-1].strip()
     assert fix.startswith("kafka-acls.sh --bootstrap-server HOST:PORT --add --allow-principal User:bob")
-    own = tmp_path / "own"
-    aclog("acls", "add", "--log", own, "--allow-principal", "User:x", "--operation", "READ", "--topic", "x").ok()
-    assert aclog("why", "bob", "orders", "--log", own).lines[-1].strip().startswith("aclog acls add --log")
+    own = Path(__file__).parents[1] / "data" / "week" / "log"  # aclog has written it
+    fix = aclog("why", "fraud", "payments.eu", "--host", "10.0.0.9", "--log", own).lines[-1].strip()
+    assert fix.startswith("aclog acls remove --log")
 
 
 def test_the_lines_of_what_is_allowed(log):
