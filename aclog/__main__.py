@@ -18,6 +18,9 @@ def main() -> None:
     try:
         # numpy's linear algebra is used nowhere, but the threads that it starts spin for a quarter of a second of CPU.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        # kio imports hypothesis where it is installed, for strategies of its types: 0.4 s, and a directory .hypothesis.
+        # An import of what is None here raises ModuleNotFoundError.
+        sys.modules["hypothesis"] = None  # type: ignore[assignment]
         # Images have no cycles, and changes live until they are merged: looking at many of them, or all, only costs
         # pauses. What a command imports has no garbage either; servers set a lower threshold, for shorter pauses.
         gc.freeze()

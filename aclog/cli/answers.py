@@ -122,6 +122,25 @@ def _since_text(event: Mapping[str, Any] | None) -> str:
 SINCE = Column(key="since", cut=True, text=_since_text)
 """Since when all of a permission has been allowed, and the change that made it."""
 
+
+def _since_cells(row: Mapping[str, Any]) -> JsonObject:
+    """Return the cells of `_since_object` under CSV_SINCE, of one value each; empty without these keys."""
+    if "since" not in row:
+        return {}
+    event, made_by = row["since"] or {}, row["madeBy"] or {}
+    return {
+        "since": optional_time_text(event.get("timestamp")),
+        "since.offset": event.get("offset"),
+        "since.change": _change_text(event.get("change")),
+        **{f"madeBy.{key}": made_by.get(key) for key in ("apply", "who", "git")},
+    }
+
+
+CSV_SINCE = tuple(
+    Column(key=key) for key in ("since", "since.offset", "since.change", "madeBy.apply", "madeBy.who", "madeBy.git")
+)
+"""The same for a spreadsheet: the time as ISO 8601."""
+
 PERMISSIONS_OF_PREFIXES = (*REGION_COLUMNS, Column(key="covers"), *PERMISSION_COLUMNS[len(REGION_COLUMNS) :])
 """The same for a question about a prefix: whether it is ALL of its names, or SOME."""
 
@@ -133,7 +152,7 @@ def _texts_cell(value: Any) -> Any:
 def _csv_rows(objects: Iterable[JsonObject]) -> Iterator[JsonObject]:
     """Yield the rows of permissions, with the time since which each is allowed if it is among their keys."""
     for each in objects:
-        since = {"since": each["since"]} if "since" in each else {}
+        since = _since_cells(each)
         yield from (
             {**{key: _texts_cell(value) for key, value in row.items()}, **since} for row in permission_rows([each])
         )
@@ -216,7 +235,7 @@ def print_permissions(
         columns = with_generation(PERMISSIONS_OF_PREFIXES if has_extents else PERMISSION_COLUMNS, answers)
         if output.form is OutputFormat.CSV:  # a spreadsheet filters by cells of one value each
             columns = _csv_columns(has_extents=has_extents, has_generations=len(answers) > 1)
-            columns = columns if since is None else (*columns, SINCE)
+            columns = columns if since is None else (*columns, *CSV_SINCE)
             print_rows(columns, _csv_rows(rows), output.form, keys=output.columns)
             return False
         if since is not None:
@@ -317,13 +336,14 @@ def print_intervals(
     begin: int,
     last: str = "until now",
     premises: Premises = ALL_KNOWN,
+    request: str = "",
 ) -> None:
-    """Print intervals in the order of the log; as text `never` without any.
+    """Print intervals in the order of the log; as text `never` without any, and the request.
 
     `begin`: the offset where the history begins; above 0, the time before it is reported as unknown.
     `last`: how an interval ends as text that has not ended. `premises`: what is unknown of the settings.
     """
-    _print_timelines(((None, each) for each in timeline), output, begin, last, premises)
+    _print_timelines(((None, each) for each in timeline), output, begin, last, premises, request)
 
 
 def print_timelines(
@@ -333,9 +353,10 @@ def print_timelines(
     begin: int,
     last: str,
     premises: Premises = ALL_KNOWN,
+    request: str = "",
 ) -> None:
     """Print the intervals of several principals, each with its principals; the rest as print_intervals."""
-    _print_timelines(timelines, output, begin, last, premises, has_principals=True)
+    _print_timelines(timelines, output, begin, last, premises, request, has_principals=True)
 
 
 def _print_timelines(
@@ -344,6 +365,7 @@ def _print_timelines(
     begin: int,
     last: str,
     premises: Premises,
+    request: str,
     *,
     has_principals: bool = False,
 ) -> None:
@@ -359,16 +381,17 @@ def _print_timelines(
         columns = (*heads, *INTERVAL_COLUMNS, *([GENERATION] if by_one else []))
         print_rows(columns, listed, output.form, keys=output.columns)
     else:
-        _print_text(timelines, begin, last, premises.turning(allowed=False))
+        _print_text(timelines, _never(begin, request), last, premises.turning(allowed=False))
     if begin:
         note(f"the history begins at offset {begin}: what was before it is unknown")
 
 
-def _never(begin: int) -> str:
-    return f"never since offset {begin}, with which the history begins" if begin else "never"
+def _never(begin: int, request: str) -> str:
+    never = f"never since offset {begin}, with which the history begins" if begin else "never"
+    return f"{never}: {request}" if request else never
 
 
-def _print_text(timelines: Iterable[tuple[Principals | None, Interval]], begin: int, last: str, more: Premises) -> None:
+def _print_text(timelines: Iterable[tuple[Principals | None, Interval]], never: str, last: str, more: Premises) -> None:
     has_intervals, printed = False, None
     for who, interval in timelines:
         has_intervals = True
@@ -378,7 +401,7 @@ def _print_text(timelines: Iterable[tuple[Principals | None, Interval]], begin: 
         for line in interval_lines(interval, last):
             say(printable(line if who is None else f"  {line}"))
     if not has_intervals:
-        say(printable(more.decided(_never(begin))))
+        say(printable(more.decided(never)))
 
 
 def interval_object(interval: Interval) -> JsonObject:

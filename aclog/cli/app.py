@@ -323,8 +323,16 @@ _FILES_OF_NAMES = {"--topic": "--topics", "--group": "--groups"}
 """Options that differ from another one by a letter, and take a file of existing names instead of a name."""
 
 
+_POSITIONS_OF_WHY = {"--principal", "--topic"}
+"""Flags of `explain` that are arguments of `why`."""
+
+
 def _what(error: click.ClickException) -> str:
     match error:
+        case click.NoSuchOption(option_name=name, ctx=click.Context(command=click.Command(name="why"))) if (
+            name in _POSITIONS_OF_WHY
+        ):
+            return f"No such option: {name}: why takes them by position: aclog why PRINCIPAL NAME [SOURCE]"
         case click.NoSuchOption(option_name=name, possibilities=possibilities, ctx=context):
             if name in _MEANT:  # options that are spelled alike mean something else
                 meant = _meant(name, context)

@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 from click.exceptions import Exit
 
 from aclog.analysis.review.comment import comment_of_clusters
-from aclog.analysis.review.review import DEFAULT_FAIL_ON, Kind, document_of, text_lines
+from aclog.analysis.review.review import DEFAULT_FAIL_ON, Kind, Review, document_of, text_lines
 from aclog.analysis.rows.report import cluster_title
 from aclog.cli.each_cluster import each_cluster
 from aclog.cli.flags.common import (
@@ -37,13 +37,13 @@ from aclog.sources.formats.format import AclsFormat
 from aclog.sources.rendering import PATIENCE_S
 from aclog.sources.repository import RepositorySettings
 from aclog.terminal.columns import json_text
-from aclog.terminal.output import emit, say
+from aclog.terminal.output import emit, note, say
 
 # The flags of `aclog review` besides the settings of the repository.
 
 
+_DEFAULTS = tuple(kind for kind in Kind if kind in DEFAULT_FAIL_ON)
 _CLUSTER_PANEL = "Data from the cluster"
-_RENDER_PANEL = "Rules from the output of a command"
 
 
 class ReviewFormat(StrEnum):
@@ -58,7 +58,7 @@ class ReviewFormat(StrEnum):
 
 @frozen(kw_only=True)
 class ChangeFlags:
-    """The two sides: where the rules are, and of which commits."""
+    """The two sides: where the rules are, and of which commits; and what fails."""
 
     path: Annotated[
         str | None,
@@ -75,6 +75,15 @@ class ChangeFlags:
             metavar="REF",
             help="A branch, tag or commit. The review compares the head with the merge base of the head and REF. "
             "[dim]Default: the default branch[/]",
+        ),
+    ] = None
+    fail_on: Annotated[
+        str | None,
+        Option(
+            "--fail-on",
+            metavar="KINDS",
+            help=f"The checks that make the exit code 1, instead of the default ones: {', '.join(Kind)}; or {NEVER}. "
+            f"[dim]Default: {', '.join(_DEFAULTS)}[/]",
         ),
     ] = None
     head: Annotated[
@@ -113,7 +122,7 @@ class ChangeFlags:
             metavar="COMMAND",
             help="Run COMMAND twice, in a copy of the base and in a copy of the head, and read the rules that it "
             "writes to stdout: [cyan]kustomize build ...[/], [cyan]helm template ...[/].",
-            rich_help_panel=_RENDER_PANEL,
+            rich_help_panel=FILES_PANEL,
         ),
     ] = None
     render_configured: Annotated[
@@ -122,7 +131,7 @@ class ChangeFlags:
             "--render-configured",
             help="Run the command in aclog.toml (key render). It is read from the base, so a pull request cannot "
             "change it.",
-            rich_help_panel=_RENDER_PANEL,
+            rich_help_panel=FILES_PANEL,
         ),
     ] = False
     render_timeout: Annotated[
@@ -133,7 +142,7 @@ class ChangeFlags:
             min=1,
             max=3600,
             help="The longest time that each run of the command may take, in seconds.",
-            rich_help_panel=_RENDER_PANEL,
+            rich_help_panel=FILES_PANEL,
         ),
     ] = PATIENCE_S
 
@@ -175,7 +184,7 @@ class ChangeFlags:
 
 @frozen(kw_only=True)
 class ReviewFlags:
-    """What is checked besides the rules, what fails, and how it is printed."""
+    """What is checked besides the rules, and how it is printed."""
 
     tests: Annotated[
         list[Path],
@@ -203,15 +212,6 @@ class ReviewFlags:
             rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None
-    fail_on: Annotated[
-        str | None,
-        Option(
-            "--fail-on",
-            metavar="KINDS",
-            help=f"The checks that make the exit code 1, separated by commas: {', '.join(Kind)}; or {NEVER}.",
-            show_default=",".join(kind for kind in Kind if kind in DEFAULT_FAIL_ON),
-        ),
-    ] = None
     format: Annotated[
         ReviewFormat,
         Option("--format", help="For a comment, for a terminal, for code scanning, for programs."),
@@ -223,14 +223,14 @@ class ReviewFlags:
         ),
     ] = field(factory=list)
 
-    def over(self, settings: "RepositorySettings") -> "RepositorySettings":
+    def over(self, settings: "RepositorySettings", fail_on: str | None) -> "RepositorySettings":
         """Return the settings with what the flags give instead."""
         named = {"topics": self.topics, "groups": self.groups, "accesses": self.accesses}
         paths = {key: value for key, value in named.items() if value is not None}
         source = evolve(settings.source, **paths) if paths else settings.source  # type: ignore[arg-type]
         test = evolve(settings.test, files=tuple(map(str, self.tests))) if self.tests else settings.test
-        fail_on = tuple(self.fail_on.split(",")) if self.fail_on is not None else settings.review.fail_on
-        return evolve(settings, source=source, test=test, review=evolve(settings.review, fail_on=fail_on))
+        kinds = tuple(fail_on.split(",")) if fail_on is not None else settings.review.fail_on
+        return evolve(settings, source=source, test=test, review=evolve(settings.review, fail_on=kinds))
 
     def files(self) -> dict[Path, ReviewFormat]:
         """Return the files of --out with their formats. Raises ConfigError: no such format, or no file."""
@@ -288,7 +288,7 @@ def print_review(change: ChangeFlags, flags: ReviewFlags, repository: Repository
         MetadataError, OSError: something cannot be read.
 
     """
-    files, settings = flags.files(), flags.over(repository.load())
+    files, settings = flags.files(), flags.over(repository.load(), change.fail_on)
     clusters = {"": settings} if change.path is not None else settings.by_cluster()
     reviewed: dict[str, Reviewed] = {}
     name_file = cache(NameFile)  # once for all clusters: a stream has no second time
@@ -303,6 +303,8 @@ def print_review(change: ChangeFlags, flags: ReviewFlags, repository: Repository
 
     for name, parts in each_cluster(list(clusters), review_one, processes=1 if is_shared else None):
         reviewed |= {inner or name: part for inner, part in parts.items()}
+    if off := _switched_off(change.fail_on, reviewed):
+        note(f"--fail-on replaces the default: it leaves out {', '.join(off)}")
     for path, form in files.items():
         path.write_text("".join(f"{line}\n" for line in _lines(reviewed, form)), encoding="utf-8")
     for line in _lines(reviewed, flags.format):
@@ -320,9 +322,24 @@ def _lines(reviewed: Mapping[str, Reviewed], form: ReviewFormat) -> Iterable[str
         return map(json_text, objects) if form is ReviewFormat.JSONL else [json_text(list(objects))]
     if form is ReviewFormat.TEXT:
         return chain.from_iterable(
-            _titled(name, text_lines(document_of(each.review))) for name, each in reviewed.items()
+            _titled(name, chain(text_lines(document_of(each.review)), _way_to_fail(each.review)))
+            for name, each in reviewed.items()
         )
     return comment_of_clusters({name: each.review for name, each in reviewed.items()})
+
+
+def _switched_off(fail_on: str | None, reviewed: Mapping[str, Reviewed]) -> list[Kind]:
+    """Return the kinds of the default that --fail-on leaves out; no kind if it is not given, or is `never`."""
+    if fail_on in (None, NEVER):
+        return []
+    return [kind for kind in _DEFAULTS if not all(kind in each.review.fail_on for each in reviewed.values())]
+
+
+def _way_to_fail(review: Review) -> Iterator[str]:
+    """Yield the flag by which a review that passes fails on the access that is gained."""
+    if Kind.GAINED in review.kinds and not review.fails and Kind.GAINED not in review.fail_on:
+        kinds = [kind for kind in Kind if kind in review.fail_on or kind is Kind.GAINED]
+        yield f"to fail on this: --fail-on {','.join(kinds)}"
 
 
 def _titled(name: str, lines: Iterable[str]) -> Iterator[str]:

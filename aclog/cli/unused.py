@@ -54,7 +54,7 @@ class UnusedFlags:
             metavar="DIR",
             help="The index that [cyan]aclog accesses index[/] keeps.",
             show_default=False,
-            if_missing="`aclog accesses index` makes one of --accesses; `aclog accesses usage` needs none",
+            if_missing="`aclog accesses usage --days N` needs an access log only; `aclog accesses index` makes one",
         ),
     ]
     days: Annotated[

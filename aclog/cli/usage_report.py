@@ -56,6 +56,7 @@ from aclog.usage.window import Counts, unread_text
 
 
 SHOWN_DENIED: Final = 10
+_SHOWN_UNJUDGED: Final = 10
 
 
 def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[str]:
@@ -73,7 +74,9 @@ def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[s
         yield f"{unread_text(usage_report.unread)}: {unjudged_text(usage_report)}"
         yield ""
     yield from after
+    yield from _unjudged(usage_report)
     yield from evidence_notes(usage_report)
+    texts = {row["id"]: _rule_text(row) for row in usage_report.rules.to_pylist()} if len(usage_report.denied) else {}
     denied = usage_report.denied.slice(0, SHOWN_DENIED).to_pylist()
     if denied:
         yield ""
@@ -88,11 +91,33 @@ def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[s
                     row["host"],
                     row["operation"],
                     f"{row['resourceType']}:{row['resourceName']}",
-                    row["rule_id"] or row["rule"],
+                    texts.get(row["rule_id"]) or row["rule"],
                 )
                 for row in denied
             ),
         )
+
+
+def _unjudged(usage_report: UsageReport) -> Iterator[str]:
+    """Yield the ACLs that are not judged, at most the first few, each with the reason."""
+    rules = usage_report.rules.filter(pc.equal(usage_report.rules.column("answer"), pa.scalar(Answer.NOT_JUDGED.value)))
+    for row in rules.slice(0, _SHOWN_UNJUDGED).to_pylist():
+        yield f"  {Answer.NOT_JUDGED.value:<14}  {_rule_text(row)}: {_why_unjudged(row, usage_report)}"
+    if len(rules) > _SHOWN_UNJUDGED:
+        yield f"  ... and {len(rules) - _SHOWN_UNJUDGED:,} more {Answer.NOT_JUDGED.value} (--format table or jsonl)"
+
+
+def _why_unjudged(row: dict[str, Any], usage_report: UsageReport) -> str:
+    begin, end = row["in_force_from"], row["in_force_to"]
+    if begin is not None and begin > usage_report.window.start:
+        return f"in force since {as_of_text(begin)}, later than the window begins"
+    if end is not None:
+        return "not in force at the end of the window"
+    if row["unread"]:
+        return f"may apply to {plural(row['unread'], 'access')} that could not be read or decided"
+    if usage_report.is_denials_only and row["permissionType"] == "ALLOW":
+        return "the log has denials only"
+    return "its use depends on unknown settings"
 
 
 def _counted(counts: Counts) -> list[tuple[str, str]]:

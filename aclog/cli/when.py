@@ -43,7 +43,10 @@ def when(
 
     from attrs import evolve
 
+    from aclog.analysis.regions import who_text
     from aclog.analysis.timeline import concerns_controllers, intervals, intervals_by_principal, question_of
+    from aclog.authorizer.codes import ResourceType
+    from aclog.authorizer.settings import pattern_text
     from aclog.cli.answers import print_intervals, print_timelines
     from aclog.ops.near import spelled_otherwise
     from aclog.ops.policies import each_generation, read_premises, settings_of
@@ -74,6 +77,9 @@ def when(
         return takewhile(lambda change: change.end_offset <= end, changes)
 
     by_kafka = None if settings.is_kafka_stated else kafka
+    asked = action.operation.name if action.operation is not None else f"to {action.intent}"
+    on = ", ".join(f"{ResourceType(each.resource_type).name} {pattern_text(each)}" for each in action.resources())
+    request = " ".join(part for part in (who_text(principals), asked, on, f"from {who.host or 'any host'}") if part)
     last = "until now" if source.as_of is None else f"still so at offset {end}, where the history ends (--as-of)"
     if who.is_everyone():
         timelines = intervals_by_principal(
@@ -84,9 +90,9 @@ def when(
             by_kafka,
         )
         timelines = tracked(timelines, "reading the history", "intervals", streams=True)
-        print_timelines(timelines, how, begin=history.begin.end_offset, last=last, premises=premises)
+        print_timelines(timelines, how, begin=history.begin.end_offset, last=last, premises=premises, request=request)
     else:
         timeline = intervals(history.begin, changes, question, settings, by_kafka)
         timeline = tracked(timeline, "reading the history", "intervals", streams=True)
-        print_intervals(timeline, how, begin=history.begin.end_offset, last=last, premises=premises)
+        print_intervals(timeline, how, begin=history.begin.end_offset, last=last, premises=premises, request=request)
     choice.warn_of_age()

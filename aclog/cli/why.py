@@ -265,14 +265,20 @@ class Answer:
     @property
     def before(self) -> Decision | None:
         """The decision on the request before the change; None if it is unknown, or was the same."""
+        decision = None if isinstance(self.since, str) else self._decided_by(self.since.before)
+        return None if decision is None or decision.result is self.shown.explanation.decision.result else decision
+
+    @property
+    def before_rule(self) -> Decision | None:
+        """The decision before the addition of the rule, if the log begins with the answer; None if it is unknown."""
+        return None if isinstance(self.since, str) else self._decided_by(self.since.before_rule)
+
+    def _decided_by(self, policy: Policy | None) -> Decision | None:
         explanation = self.shown.explanation
-        if isinstance(self.since, str) or self.since.before is None:
-            return None
         try:
-            decision = self.since.before.authorizer.decide(explanation.context, explanation.action)
+            return None if policy is None else policy.authorizer.decide(explanation.context, explanation.action)
         except InvalidRequestError:  # a rule of a principal without a colon, as which Kafka's authorizer throws
             return None
-        return None if decision.result is explanation.decision.result else decision
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer for JSON; scripts depend on the keys."""
@@ -447,10 +453,9 @@ def lines(answer: Answer) -> Iterator[str]:
         yield _line("needs", _missing_text(shown.missing))
     for of, other in answer.others.items():
         yield _line(str(of), f"{other.verdict} {other.explanation.decision.text}")
-    yield _line("since", _since_text(answer.since))
+    yield _line("since", _since_text(answer))
     if (before := answer.before) is not None:
-        text = before.text if before.rule is None else acl_text(before.rule.acl)
-        yield _line("before", f"{before.result.value} by {text}")
+        yield _line("before", f"{before.result.value} by {_decided_text(before)}")
     for miss in explanation.near_misses:
         yield _line("near", miss)
     of_others = (each for each in explanation.rules if each.role is Role.OTHER_HOST)
@@ -495,25 +500,33 @@ def _missing_text(need: Need) -> str:
     return f"{operations} on a {kind}: the principal has them on no {kind}"
 
 
-def _since_text(since: Since | str) -> str:
+def _decided_text(decision: Decision) -> str:
+    return decision.text if decision.rule is None else acl_text(decision.rule.acl)
+
+
+def _since_text(answer: Answer) -> str:
+    since = answer.since
     if isinstance(since, str):
         return since
     event = since.event
-    time = "" if event.timestamp < 0 else f"{time_text(event.timestamp)} ({_age(event.timestamp)}), "
-    if event.change is None:
-        verdict = "ALLOWED" if since.allowed else "DENIED"
-        older = " or before" if event.offset else ""
-        text = f"{time}offset {event.offset}{older}: {verdict} since the beginning of the log"
-        if since.rule_added is None:
-            return f"{text}; the deciding rule may have changed"
-        return f"{text}, but not by this rule throughout: {_added_text(since.rule_added)}"
-    return f"{time}offset {event.offset}: {change_text(event.change)}{made_by_text(since.made_by)}"
+    time = "" if event.timestamp < 0 else f"{time_text(event.timestamp)} ({_age(event.timestamp)})"
+    if event.change is not None:
+        start = f"{time}, " if time else ""
+        return f"{start}offset {event.offset}: {change_text(event.change)}{made_by_text(since.made_by)}"
+    never = "never denied" if since.allowed else "never allowed"
+    begins = f", offset {event.offset} or before" if event.offset else ""
+    text = f"the beginning of the log{begins} ({f'{time}, ' if time else ''}{never})"
+    if since.rule_added is None:
+        return f"{text}; the deciding rule may have changed"
+    before = answer.before_rule
+    by = "" if before is None else f"; before: {_decided_text(before)}"
+    return f"{text}; by this rule {_added_text(since.rule_added)}{by}"
 
 
 def _added_text(event: Event) -> str:
     """Return when the rule that decides was added: another one may have decided since."""
-    time = "" if event.timestamp < 0 else f", {time_text(event.timestamp)}"
-    return f"it was added at offset {event.offset}{time}"
+    time = "" if event.timestamp < 0 else f", {time_text(event.timestamp)} ({_age(event.timestamp)})"
+    return f"at the earliest since offset {event.offset}{time}"
 
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))

@@ -6,7 +6,7 @@ from itertools import takewhile
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions import Query, Region, only, pattern_meets
+from aclog.analysis.regions import Query, Region, Subtree, only, pattern_meets
 from aclog.analysis.timeline import (
     Event,
     Question,
@@ -35,7 +35,8 @@ class Since:
     `event.change` is None if the log begins with this answer, which may be older. `made_by` is the apply that made the
     change, if the record of applies beside the log has it. `before` is the policy just before the change; None
     without a change, or if it depends on the Kafka that decided then. `rule_added` is the last addition of the rule
-    that decides now; None if the log begins with it, or no rule decides.
+    that decides now; None if the log begins with it, or no rule decides. `before_rule` is the policy just before this
+    addition, if the log begins with the answer; None as for `before`.
     """
 
     allowed: bool
@@ -43,6 +44,7 @@ class Since:
     made_by: ApplyNote | None = None
     before: Policy | None = None
     rule_added: Event | None = None
+    before_rule: Policy | None = None
 
 
 def answer_since(
@@ -80,16 +82,22 @@ def answer_since(
         event = last.start if last.end is None else last.end
     allowed = last is not None and last.end is None
     rule_added = concerned.addition_of(rule)
+
+    def before(later: Event) -> Policy | None:
+        """Return the policy just before an event; None if it depends on the Kafka that decided then."""
+        earlier = [change for change, _ in concerned.changes if change.end_offset < later.end_offset]
+        policy = policy_after(begin, earlier, question, settings)
+        has_ranges = any(is_cidr(rule.acl.host) for rule in policy.acls)
+        return None if has_ranges and not settings.is_kafka_stated else policy
+
     if not isinstance(event.change, Change):
-        return Since(allowed=allowed, event=event, rule_added=rule_added)
-    earlier = [change for change, _ in concerned.changes if change.end_offset < event.end_offset]
-    before = policy_after(begin, earlier, question, settings)
-    has_ranges = any(is_cidr(rule.acl.host) for rule in before.acls)
+        before_rule = None if event.change is not None or rule_added is None else before(rule_added)
+        return Since(allowed=allowed, event=event, rule_added=rule_added, before_rule=before_rule)
     return Since(
         allowed=allowed,
         event=event,
         made_by=next((note for change, note in concerned.changes if change is event.change), None),
-        before=None if has_ranges and not settings.is_kafka_stated else before,
+        before=before(event),
         rule_added=rule_added,
     )
 
@@ -145,7 +153,9 @@ class RowsSince:
             region.principals.complement or rule.principal in region.principals or rule.principal == WILDCARD_PRINCIPAL
         )
         documented = self._dated.settings.documented
-        meets = pattern_meets(rule.resource_name, rule.pattern_type, region.names, documented=documented)
+        # A DENY rule on a name that the region leaves out explains why the name is left out.
+        names = tuple(Subtree(prefix=part.prefix) if isinstance(part, Subtree) else part for part in region.names)
+        meets = pattern_meets(rule.resource_name, rule.pattern_type, names, documented=documented)
         return (is_theirs or ":" not in rule.principal) and meets
 
     def _read(self, region: Region) -> Since | None:

@@ -16,7 +16,7 @@ from aclog.metalog.control_records import LeaderChange, decode_control
 from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, DecodeError, LogError
 from aclog.metalog.filelog import FileLogReader, files, open_reader
 from aclog.metalog.filelog.committed_mark import CommittedMark, read_committed
-from aclog.metalog.filelog.locks import kafka_log_dir
+from aclog.metalog.filelog.locks import LOCK_FILE, kafka_log_dir
 from aclog.metalog.filelog.meta_properties import read_meta_properties
 from aclog.metalog.filelog.verify import UNCOMMITTED_TAIL
 from aclog.metalog.records import AccessControlEntryRecord
@@ -312,9 +312,13 @@ class LogSource:
 
     @property
     def change_place(self) -> ChangePlace:
-        """The directory if `aclog acls` may change it: it has segments, and no node, `sync` or `mirror` owns it."""
+        """The directory if it is aclog's: it has segments, and no node, `sync` or `mirror` owns it.
+
+        A copy of Kafka's log has no lock of aclog: a fix belongs on the cluster, not in the copy.
+        """
         owned = (
             files.list_segments(self.directory)
+            and (self.directory / LOCK_FILE).exists()
             and kafka_log_dir(self.directory) is None
             and read_sync_properties(self.directory) is None
             and files.read_mirror_properties(self.directory) is None

@@ -69,6 +69,13 @@ def test_a_flag_of_another_tool_is_refused_with_the_one_of_the_same_meaning(
     assert complaint.startswith(f"No such option: {flag}{hint} (see `aclog ")
 
 
+@pytest.mark.parametrize("flag", ["--principal", "--topic"])
+def test_why_names_the_positions_of_what_explain_has_as_flags(flag: str) -> None:
+    complaint = aclog("why", "--log", "log", flag, "x").complaint
+    positions = "why takes them by position: aclog why PRINCIPAL NAME [SOURCE]"
+    assert complaint == f"No such option: {flag}: {positions} (see `aclog why --help`)"
+
+
 def test_a_mistyped_flag_is_refused_with_those_that_are_spelled_alike() -> None:
     assert "(Possible options: --topic" in aclog("who-can", "--topik", "x").complaint
 

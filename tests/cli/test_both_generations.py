@@ -383,7 +383,7 @@ def test_an_upgrade_begins_and_ends_what_was_allowed(rolling):
     assert table.lines[0].endswith(",generation")
     known = objects(aclog(*asked, "--format", "jsonl", "--kafka-version", "4.4"))
     assert [(row["from"]["offset"], row["to"]) for row in known] == [(0, None)]
-    assert aclog(*asked, "--kafka-version", "4.3").out == "never\n"
+    assert aclog(*asked, "--kafka-version", "4.3").out.startswith("never: ")
 
 
 def test_without_a_range_when_is_as_before(tmp_path):

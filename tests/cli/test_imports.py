@@ -102,3 +102,20 @@ def test_to_import_the_library_imports_nothing_large(place):
 def test_the_librarys_authorizer_imports_columns_only(place):
     code = f"import aclog; aclog.open_log({LOG!r}).image().authorizer()"
     assert imported((), place, (sys.executable, "-c", code)) & LARGE <= {"numpy"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("serve no.properties", marks=pytest.mark.server),
+        "report --acls ../rules.jsonl",
+        f"why a t ../{LOG}",
+    ],
+)
+@pytest.mark.process
+def test_a_command_leaves_an_empty_directory_empty(line, place):
+    """Where hypothesis is installed, as here: it would make a directory `.hypothesis`."""
+    empty = place / "empty"
+    empty.mkdir(exist_ok=True)
+    imported(line.split(), empty)
+    assert list(empty.iterdir()) == []

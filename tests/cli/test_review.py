@@ -298,6 +298,28 @@ def test_what_fails_is_the_repositorys_choice(repository: Repository, arguments:
     assert aclog("review", "kafka", "--base", "main", "--topics", "topics.txt", *arguments).code == code
 
 
+def test_a_review_that_passes_names_the_flag_that_fails_on_what_is_gained(repository: Repository) -> None:
+    apply(PULL_REQUESTS[0], Path())
+    asked = ("review", "kafka", "--base", "main", "--topics", "topics.txt")
+    way = "to fail on this: --fail-on "
+    passed = aclog(*asked).ok()
+    assert passed.lines[-1] == f"{way}gained,breaks,everyone,proofs,tests,lint-error"
+    assert "--fail-on replaces" not in passed.err
+    failed = aclog(*asked, "--fail-on", passed.lines[-1].removeprefix(way))
+    assert (failed.code, way in failed.out, "--fail-on replaces" in failed.err) == (1, False, False)
+    alone = aclog(*asked, "--fail-on", "gained,tests")
+    assert (alone.code, "leaves out breaks, everyone, proofs, lint-error" in alone.err) == (1, True)
+    assert "leaves out" not in aclog(*asked, "--fail-on", "never").ok().err
+
+
+def test_the_first_page_of_help_has_what_makes_a_review_fail() -> None:
+    brief = aclog("review", "--help").ok().out.partition("More flags")
+    assert "--fail-on KINDS" in brief[0]
+    assert "--fail-on" not in brief[2]
+    words = "".join(aclog("review", "--help-all").ok().out.replace("\N{BOX DRAWINGS LIGHT VERTICAL}", "").split())
+    assert "Default:breaks,everyone,proofs,tests,lint-error" in words
+
+
 def test_a_change_that_gives_something_to_everyone_fails_unless_it_is_accepted(repository: Repository) -> None:
     path = Path("kafka/audit.csv")
     path.write_text(path.read_text() + "User:*,Topic,LITERAL,orders.placed,Read,Allow,*\n")

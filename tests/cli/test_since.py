@@ -1,5 +1,6 @@
 """Since when: the dates of rows, rows by principal, and spans of a history."""
 
+import csv
 import json
 import os
 import sys
@@ -52,6 +53,28 @@ def test_rows_are_dated_by_the_change_that_made_them(log: Path) -> None:
     assert "offset 0, 1970-01-01T00:00:01.000Z: added" in earlier[-1]
 
 
+def test_a_dated_row_keeps_the_rule_that_denies_the_name_it_leaves_out() -> None:
+    question = ("who-can", "--log", WEEK / "log", "--operation", "READ", "--topic", "payments.*")
+    texts = [aclog(*question, *more).ok().lines for more in ((), ("--since",))]
+    _, dated = texts
+    assert any(line.startswith("User:fraud") and "except payments.eu, from 10.0.0.9" in line for line in dated)
+    assert [sum(line.startswith("  except DENY User:fraud READ") for line in lines) for lines in texts] == [2, 2]
+    rows = [list(csv.DictReader(aclog(*question, *more, "--format", "csv").ok().lines)) for more in ((), ("--since",))]
+    assert [[{key: row[key] for key in rows[0][0]} for row in each] for each in rows] == [rows[0]] * 2
+
+
+def test_csv_has_since_as_one_value_per_cell(log: Path) -> None:
+    rows = list(csv.DictReader(aclog("who-can", log, *READ, "--since", "--format", "csv").ok().lines))
+    keys = ("since", "since.offset", "since.change", "madeBy.apply", "madeBy.who", "madeBy.git")
+    assert [tuple(row[key] for key in keys) for row in rows] == [
+        ("1970-01-01T00:00:04.000Z", "3", "REMOVE DENY User:alice READ on TOPIC LITERAL 't' from *", "", "", ""),
+        ("1970-01-01T00:00:05.000Z", "4", "ADD ALLOW User:w READ on TOPIC LITERAL 't' from *", "", "", ""),
+    ]
+    assert not [cell for row in rows for cell in row.values() if "{" in cell]
+    some = aclog("who-can", log, *READ, "--since", "--format", "csv", "--columns", "principal,since").ok().lines
+    assert some[:2] == ["principal,since", "User:alice,1970-01-01T00:00:04.000Z"]
+
+
 def test_what_a_principal_can_is_dated(log: Path) -> None:
     lines = aclog("what-can", log, "--principal", "User:alice", "--since").ok().lines
     since = [line for line in lines if line.startswith("  since")]
@@ -100,6 +123,11 @@ def test_when_without_a_principal_has_rows_by_principal_as_with_each(log: Path) 
     for name in ("User:alice", "User:w"):
         alone += aclog("when", log, *READ, "--principal", name, "--format", "jsonl").ok().lines
     assert [{key: row[key] for key in row if key != "principals"} for row in rows] == list(map(json.loads, alone))
-    assert aclog("when", log, "--operation", "WRITE", "--topic", "t").ok().out == "never\n"
+    assert (
+        aclog("when", log, "--operation", "WRITE", "--topic", "t").ok().out
+        == "never: everyone WRITE TOPIC t from any host\n"
+    )
+    asked = ("--principal", "User:x", "--intent", "consume", "--topic", "t", "--group", "g", "--host", "10.0.0.1")
+    assert aclog("when", log, *asked).ok().out == "never: User:x to consume TOPIC t, GROUP g from 10.0.0.1\n"
     header = aclog("when", log, *READ, "--format", "csv").ok().lines[0]
     assert header.startswith("principals,from.offset,")

@@ -165,7 +165,7 @@ def test_an_index_without_accesses(place):
 
 def test_a_missing_index_names_the_command_that_makes_it(tmp_path):
     message = aclog("unused", "--accesses", "a.jsonl", "--log", tmp_path).complaint
-    hint = "`aclog accesses index` makes one of --accesses; `aclog accesses usage` needs none"
+    hint = "`aclog accesses usage --days N` needs an access log only; `aclog accesses index` makes one"
     assert message == f"Missing option '--index': {hint} (see `aclog unused --help`)"
     message = aclog("unused", "--index", tmp_path / "none", "--log", tmp_path).complaint
     assert message.endswith("expected a directory with usage.sqlite, which `aclog accesses index` makes")

@@ -127,6 +127,22 @@ def test_what_is_said_for_people(tmp_path, acls):
     ]
 
 
+def test_rules_that_are_not_judged_have_a_reason_and_denials_the_text_of_their_rule():
+    week = Path(__file__).parents[1] / "data" / "week"
+    accesses = week / "kafka-authorizer.log"
+    lines = aclog("usage", "--log", week / "log", "--accesses", accesses, "--days", 4).ok().lines
+    unjudged = [line for line in lines if line.startswith("  NOT_JUDGED")]
+    assert len(unjudged) == 3
+    assert (
+        "  NOT_JUDGED      ALLOW User:contractor READ on TOPIC PREFIXED 'payments.' from *: in force since "
+        "2026-11-19T15:00:00Z, later than the window begins"
+    ) in unjudged
+    assert any(
+        line.endswith("(removed 2026-11-19T22:40:00Z): not in force at the end of the window") for line in unjudged
+    )
+    assert any(line.endswith("DENY User:fraud READ on TOPIC LITERAL 'payments.eu' from 10.0.0.9") for line in lines)
+
+
 def test_refusals(tmp_path, acls):
     log = written(tmp_path / "log", [{**ACCESS, "timestamp": None}])
     for arguments, complaint in (

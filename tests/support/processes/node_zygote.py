@@ -156,6 +156,7 @@ def main() -> None:
     import aclog.cli.app
     import aclog.cli.format
     import aclog.cli.serve
+    import aclog.cli.serve_run
     from aclog.protocol.messages import warm_up
     from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
 
