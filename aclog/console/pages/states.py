@@ -691,8 +691,17 @@ class State:
         return (self.whole or self.policy).authorizer
 
     def principal(self, text: str) -> str:
-        """Return the principal of a text: as it is if a rule has that name, otherwise stripped of blanks."""
-        return text if text in self.listing.principals else text.strip()
+        """Return the principal of a text: as it is if a rule has that name, otherwise stripped of blanks.
+
+        A name without its type is that of a user, or of the only principal in rules that has it; otherwise as it is.
+        """
+        principals = self.listing.principals
+        stripped = text.strip()
+        if text in principals or not stripped or ":" in stripped:
+            return text if text in principals else stripped
+        user = f"User:{stripped}"
+        named = [user] if user in principals else [each for each in principals if each.partition(":")[2] == stripped]
+        return named[0] if len(named) == 1 else stripped
 
     @property
     def offset(self) -> int:
@@ -1301,6 +1310,22 @@ class Console:
         """The use of the newest rules; None while it is unknown: then rules are neither used nor unused."""
         look = None if self.lookout is None else self.lookout.last_look(Kind.UNUSED)
         return None if look is None or look.result is None else look.result.uses
+
+    def has_principal(self, state: State, principal: str) -> bool:
+        """Return whether a state, or its known history, has rules of a principal."""
+        if principal in state.listing.principals:
+            return True
+        history = self.history
+        current = None if history is None else history.live.current
+        if history is None or current is None:
+            return False
+        return bool(history.index.positions(current.timeline, principal))
+
+    def principal(self, state: State, text: str) -> str:
+        """Return the principal of a text as `State.principal`, also a user whom only the known history has rules of."""
+        name = state.principal(text)
+        user = f"User:{name}"
+        return user if name and ":" not in name and self.has_principal(state, user) else name
 
     def check_own(self, principal: str) -> None:
         """Refuse requests about other principals if only the permissions of the viewer are shown.

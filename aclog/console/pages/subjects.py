@@ -70,9 +70,10 @@ from aclog.console.pages.page import (
     resource_url,
     resource_words,
     rule_table,
+    unresolved_text,
     url,
 )
-from aclog.console.pages.questions import LONGEST, questions
+from aclog.console.pages.questions import FORMS, LONGEST, Question, is_question, questions
 from aclog.console.pages.span import is_settled, known_history, latest_table, since_of
 from aclog.console.pages.states import Console, Listing, NameKey, State, key_of
 from aclog.console.pages.states import pattern_text as searched_pattern_text
@@ -195,7 +196,7 @@ def principal_page(console: Console, parameters: Parameters) -> Page:
         notices = (Notice(text=f"Not TYPE:NAME, such as {PRINCIPALS}: no client is this principal."),)
         answer = "no client is this principal"
     elif ":" not in name:
-        raise BadParameterError(f"principal {name[:80]!r}: expected TYPE:NAME, such as {PRINCIPALS}")
+        raise BadParameterError(unresolved_text(name))
     parts.append(_rules(console, state, name, parameters))
     return Page(
         path=PRINCIPAL_PATH,
@@ -566,8 +567,9 @@ def search_page(console: Console, parameters: Parameters) -> Page:
 
     """
     text, as_of = parameters.word("q"), parameters.word("as_of")
-    query = _NameQuery.of(text)
     state = console.states.at(as_of)
+    asked = questions(console, state, text[:LONGEST], as_of)
+    query = _NameQuery(text, False) if asked or is_question(text) else _NameQuery.of(text)
     form = Form(
         key="search",
         title="Find",
@@ -576,16 +578,30 @@ def search_page(console: Console, parameters: Parameters) -> Page:
         submit="Find",
     )
     principals, resources = cut(_principals(state, query, as_of)), cut(_resources(state, query, as_of))
-    asked = questions(console, state, text[:LONGEST], as_of)
-    links = Links(key="questions", title="Questions", links=tuple(Cell(words, address) for words, address in asked))
+    links = Links(key="questions", title="Questions", links=tuple(Cell(each.words, each.address) for each in asked))
     names = " and ".join(plural(table.total or 0, table.key.removesuffix("s")) for table in (principals, resources))
     return Page(
         path=SEARCH_PATH,
         title=f"Find {text}" if text else "Find",
-        answer=plural(len(links.links), "matching question") if links.links else f"{names} {query.have_it}",
+        answer=_search_answer(text, len(asked), f"{names} {query.have_it}"),
+        notices=(Notice(text=f"Questions are such as: {'; '.join(FORMS)}"),) if is_question(text) and not asked else (),
         parts=(form, links, principals, resources),
         offset=state.offset,
+        leads_to=_destination(asked),
     )
+
+
+def _search_answer(text: str, asked: int, names: str) -> str:
+    if asked:
+        return plural(asked, "matching question")
+    # "No names have it" could be taken for "no access".
+    return f"Not understood as a question; {names}" if is_question(text) else names
+
+
+def _destination(asked: Sequence[Question]) -> str | None:
+    """Return the address of the only question that a text states in full."""
+    complete = [each.address for each in asked if each.is_complete]
+    return complete[0] if len(complete) == 1 else None
 
 
 @frozen

@@ -64,6 +64,7 @@ from aclog.console.pages.page import (
     resource_words,
     rule_cells,
     rule_url,
+    unresolved_text,
     url,
     use_cell,
 )
@@ -424,11 +425,11 @@ class _Request:
 def when_page(console: Console, parameters: Parameters) -> Page:
     """Return when a request was allowed. Raises BadParameterError: no such request."""
     state, form = console.states.now(), _when_form(parameters)
-    request = _request(parameters)
     history = console.history
-    if history is None:
+    current = None if history is None else history.current(state.offset)
+    request = _request(console, state, parameters)
+    if history is None or current is None:
         return no_history(console, WHEN_PATH, "When", state.offset)
-    current = history.current(state.offset)
     notices = history_notices(current, state.offset)
     if isinstance(request, str):
         answer = f"Incomplete request: enter {request}."
@@ -459,14 +460,14 @@ def _name(pattern: ResourcePattern) -> str:
     return pattern_text(pattern) if is_set(pattern) else pattern.name
 
 
-def _request(parameters: Parameters) -> _Request | str:
+def _request(console: Console, state: State, parameters: Parameters) -> _Request | str:
     """Return the request, or the missing part."""
-    principal, operation = parameters.word("principal"), parameters.operation()
+    principal, operation = console.principal(state, parameters.text("principal")), parameters.operation()
     pattern = parameters.resource(parameters.resource_type() or ResourceType.TOPIC)
     if not principal or operation is None or not (pattern.name or is_set(pattern)):
         return "a principal" if not principal else "an operation" if operation is None else "a name"
     if ":" not in principal:
-        raise BadParameterError(f"principal {principal[:80]!r}: expected TYPE:NAME, such as {PRINCIPALS}")
+        raise BadParameterError(unresolved_text(principal))
     if principal == WILDCARD_PRINCIPAL:
         raise BadParameterError("principal User:*: no client has that name")
     if operation is AclOperation.ALL:

@@ -77,7 +77,8 @@ def test_what_a_principal_may_do(console: Console) -> None:
     assert "super user" in view(console, "/principal", name="User:root").answer
     assert column(view(console, "/principal"), "principals", "principal")[0] == "User:*"
     with pytest.raises(BadParameterError, match="expected TYPE:NAME"):
-        view(console, "/principal", name="alice")
+        view(console, "/principal", name="nobody")
+    assert view(console, "/principal", name=" alice ").title == "User:alice"
 
 
 def test_why_is_the_decision_its_rules_and_what_would_change_it(console: Console) -> None:
