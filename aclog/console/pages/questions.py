@@ -78,7 +78,7 @@ def is_question(text: str) -> bool:
 
 
 def _host(text: str) -> tuple[str, str]:
-    """Return a question without its `from HOST`, and the host; empty if there is none."""
+    """Return a question without its `from HOST`, and the host, if it has one; else empty."""
     if match := _HOST.fullmatch(text):
         try:
             return match[1], host_address(match[2])
