@@ -67,7 +67,11 @@ def questions(console: Console, state: State, text: str, as_of: str) -> list[Que
     text, sees_all = text.strip().rstrip("?").rstrip(), console.own is None
     if sees_all and (match := _CHANGES.fullmatch(text)):
         since = match[1].strip()
-        return [Question(words=f"changes since {since}", address=url("/changes", since=since), is_complete=True)]
+        return [
+            Question(
+                words=f"changes since {since}", address=url("/changes", since=since, as_of=as_of), is_complete=True
+            )
+        ]
     text, host = _host(text)
     return sorted(_asked(console, state, text, host, as_of), key=lambda each: not each.is_complete)
 

@@ -199,7 +199,7 @@ def _questions(console: Console, as_of: str) -> Links:
     ]
     if console.own is None:
         ways += [
-            ("What changed last night?", url(CHANGES, since="yesterday 18:00")),
+            ("What changed last night?", url(CHANGES, since="yesterday 18:00", as_of=as_of)),
             ("When was a request allowed, and what ended it?", url("/when")),
             ("What would a change grant or revoke?", url("/draft")),
             ("Which rules are unused?", url("/findings", kind="unused")),

@@ -1,7 +1,7 @@
 """The pages of a request and of changes: the decision, when it was allowed, and the effect of a change."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from itertools import islice
 
@@ -33,6 +33,7 @@ from aclog.console.live import RuleTimeline
 from aclog.console.login.guard import decides_alone
 from aclog.console.pages.draft import RISK_MARKS
 from aclog.console.pages.generations import KAFKA_COLUMN, of_kafka
+from aclog.console.pages.openings import Opening, Openings, openings
 from aclog.console.pages.page import (
     OPERATIONS,
     PAGE_ROWS,
@@ -73,11 +74,13 @@ from aclog.console.pages.span import (
     Span,
     change_text,
     change_url,
+    day_url,
     history_notices,
     is_at_end,
     is_settled,
     kind_cell,
     known_history,
+    last_change_url,
     no_history,
     presets,
     span_facts,
@@ -629,22 +632,26 @@ def changes_page(console: Console, parameters: Parameters) -> Page:
     timeline = current.timeline
     net = history.net(timeline, first.position, last.position)
     compared = _compared(history, timeline, span, net, in_full=parameters.flag("all"))
+    opened = Openings() if compared is None else openings(history, timeline, first.offset, last.offset)
     table = _changes_table(history, timeline, span, parameters)
-    parts: list[Part] = [span_form(parameters, timeline, span), presets(history, timeline)]
+    parts: list[Part] = [span_form(parameters, timeline, span), presets(history, timeline, parameters.word("as_of"))]
     parts.append(strip(history, timeline, span))
     unknown = ALL_KNOWN if compared is None else _turning(state.premises, compared)
     why = "" if compared is None else compared.ambiguity()
-    parts += [_not_compared(span, net) if compared is None else _difference(compared, unknown), table]
+    parts.append(_not_compared(span, net) if compared is None else _difference(compared, opened, unknown))
+    if first.position == last.position:
+        parts += _last_change(timeline)
+    parts.append(table)
     parts += [*steps(timeline, span), span_facts(console, timeline, span, net)]
     return Page(
         path=PATH,
         title="Changes",
-        answer=_change_answer(span, net, compared, unknown),
+        answer=_change_answer(span, net, compared, opened, unknown),
         command=console.command.of("diff", "--to-as-of", str(last.offset), as_of=str(first.offset)),
         parts=tuple(parts),
         handles=span_handles(timeline, span),
         notices=history_notices(current, state.offset)
-        + tuple(Notice(text=each) for each in (*span.notes, why) if each),
+        + tuple(Notice(text=each) for each in (*span.notes, why, _left_off(opened)) if each),
         offset=last.offset,
         data=tuple(difference_objects(compared.comparisons))
         if compared is not None and parameters.word("format") == "json"
@@ -677,6 +684,7 @@ def comment_file(console: Console, parameters: Parameters) -> File:
         *((unknown.decided("every request is decided the same"),) if unknown else ()),
         *(each.text for each in history_notices(current, state.offset)),
         *span.notes,
+        *_opening_lines(openings(history, timeline, span.first.offset, span.last.offset)),
     )
     review = Review(
         comparisons=named or {None: next(iter(compared.comparisons.values()))},
@@ -708,8 +716,50 @@ def _turning(premises: Premises, compared: Compared) -> Premises:
     return reduce(Premises.also, each, ALL_KNOWN)
 
 
-def _change_answer(span: Span, net: tuple[RuleChange, ...], compared: Compared | None, unknown: Premises) -> str:
+def _opening_lines(opened: Openings) -> Iterator[str]:
+    for each in opened.found:
+        for row in each.rows:
+            _, who, what, hosts, *_ = row_cells(row)
+            yield f"{each}: {who}: {what} from {hosts}"
+    if opened.left_off:
+        yield _left_off(opened)
+
+
+def _left_off(opened: Openings) -> str:
+    """Return what of a range was not compared; empty if all was."""
+    if not opened.left_off:
+        return ""
+    return f"{opened.left_off:,} more sets of rules came and went, which were not compared: choose a shorter range"
+
+
+def _last_change(timeline: RuleTimeline) -> Iterator[Facts]:
+    """Yield when the last change was, and the ways to it, for a range without one."""
+    if not len(timeline):
+        return
+    change = timeline.changes[-1]
+    time = time_of(change.timestamp)
+    items = [
+        (
+            "Last change",
+            Cell(f"{time or f'offset {change.offset:,}'}: {change_text(change)}", last_change_url(timeline)),
+        )
+    ]
+    if time:
+        items.append(("Last day with changes", Cell(time[:10], day_url(change.timestamp))))
+    yield Facts(key="last-change", title="Last change", items=tuple(items))
+
+
+def _change_answer(
+    span: Span, net: tuple[RuleChange, ...], compared: Compared | None, opened: Openings, unknown: Premises
+) -> str:
     """Return the answer; `unknown`: premises that could turn "no difference"."""
+    count = sum(len(each.rows) for each in opened.found)
+    answer = _net_answer(span, net, compared, unknown)
+    return f"{answer.removesuffix('.')}; {count:,} opened and closed within this range" if count else answer
+
+
+def _net_answer(span: Span, net: tuple[RuleChange, ...], compared: Compared | None, unknown: Premises) -> str:
+    """Return the answer about the difference between the two states."""
     count = span.last.position - span.first.position
     where = f"between {span.first} and {span.last}"
     has_rows = compared is not None and bool(compared.rows)
@@ -741,29 +791,34 @@ def _not_compared(span: Span, net: tuple[RuleChange, ...]) -> Facts:
     return Facts(key="not-compared", title=_DIFFERENCE, items=((why, cell),))
 
 
-def _difference(compared: Compared, unknown: Premises) -> Table:
+def _difference(compared: Compared, opened: Openings, unknown: Premises) -> Table:
+    """Return the access that differs between two states, or was open in between only, the riskiest first."""
     titles = ("risk", *TITLES)
     columns = tuple(Column(key=title.replace(" ", "_"), title=title.capitalize()) for title in titles)
-    by_kafka = any(each.only for each in compared.rows)
-    page = by_risk(compared.rows)[:PAGE_ROWS]
-    rows = ((_difference_row(*each), each[0].only) for each in page)
-    remaining = len(compared.rows) - len(page)
+    within = {id(row): each for each in opened.found for row in each.rows}
+    every = (*compared.rows, *(row for each in opened.found for row in each.rows))
+    by_kafka = any(each.only for each in every)
+    page = by_risk(every)[:PAGE_ROWS]
+    rows = ((_difference_row(*each, within.get(id(each[0]))), each[0].only) for each in page)
+    remaining = len(every) - len(page)
     return Table(
         key="difference",
         title=_DIFFERENCE,
         columns=(*columns, KAFKA_COLUMN) if by_kafka else columns,
         rows=tuple(of_kafka(row, only) if by_kafka else row for row, only in rows),
         none=f"{unknown.decided('Every request is decided the same')}.",
-        total=len(compared.rows),
-        note=f"the first {PAGE_ROWS} of {len(compared.rows):,}: the command line shows all" if remaining else "",
+        total=len(every),
+        note=f"the first {PAGE_ROWS} of {len(every):,}: the command line shows all" if remaining else "",
     )
 
 
-def _difference_row(report: ReportRow, judgement: Judgement) -> Row:
+def _difference_row(report: ReportRow, judgement: Judgement, opening: Opening | None) -> Row:
     texts = row_cells(report)
     directions = set(report.row.directions)
     mark = None if len(directions) > 1 else Mark.GAINED if Direction.GAINED in directions else Mark.LOST
     look = RISK_MARKS[judgement.risk]
+    if opening is not None:
+        texts = (str(opening), *texts[1:])
     cells = (Cell(judgement.risk.name.lower(), mark=look), *map(Cell, texts))
     return Row(key=repr(texts), cells=cells, mark=mark, look=look)
 

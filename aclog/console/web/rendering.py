@@ -32,7 +32,7 @@ from aclog.console.pages.page import (
     exact_field,
     url,
 )
-from aclog.console.pages.views import AT_A_MOMENT, GROUPS, MENU
+from aclog.console.pages.views import GROUPS, MENU, is_at_moment
 from aclog.metalog.errors import printable
 from aclog.terminal.tables import formula_free
 
@@ -255,7 +255,7 @@ def _moment(path: str, parameters: Parameters) -> dict[str, object]:
     present = Parameters({name: value for name, value in parameters.values.items() if name != "as_of"})
     return {
         "as_of": parameters.word("as_of"),
-        "keeps_moment": path in AT_A_MOMENT,
+        "keeps_moment": is_at_moment(path, parameters),
         "present": _here(path, present),
     }
 
