@@ -102,8 +102,6 @@ class Table:
     """What is filtered, cut or left out, and how to see it."""
     pages: tuple[Cell, ...] = ()
     """Links to its other parts."""
-    first: int | None = None
-    """In HTML, so many rows are shown, and the rest is folded; None: all are shown."""
     is_folded: bool = False
     """Whether the whole table is folded in HTML."""
     lines: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ from aclog.analysis.comparison import Compared as ByKafka
 from aclog.analysis.comparison import Comparison, differences, rows_of_each
 from aclog.analysis.policy import Policy
 from aclog.analysis.rows.report import ReportRow
-from aclog.authorizer.acl import NO_ORIGINS, ChangePlace, Origins, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import NO_ORIGINS, ChangePlace, Origins, ResourcePattern, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage, RuleChange, net_changes
 from aclog.authorizer.codes import WILDCARD, PatternType
 from aclog.authorizer.index.layout import Pause, no_pause
@@ -1046,6 +1046,26 @@ class ChangeIndex:
             self._follow(timeline)
             return [each for each in self._positions.get(key, ()) if each < len(timeline)]
 
+    def positions_on(self, timeline: RuleTimeline, pattern: ResourcePattern) -> list[int]:
+        """Return the positions of the changes of rules that cover a name, or some names with a prefix."""
+        kind, name = pattern.resource_type, pattern.name
+        keys: Iterable[Hashable] = [
+            (kind, WILDCARD, PatternType.LITERAL),
+            *((kind, name[:size], PatternType.PREFIXED) for size in range(1, len(name) + 1)),
+            *([(kind, name, PatternType.LITERAL)] if name != WILDCARD else []),
+        ]
+        with self._lock:
+            self._follow(timeline)
+            if pattern.pattern_type == PatternType.PREFIXED:
+                below = (
+                    key
+                    for key in self._positions
+                    if isinstance(key, tuple) and key[0] == kind and key[1].startswith(name)
+                )
+                keys = dict.fromkeys((*keys, *below))
+            positions = sorted(each for key in keys for each in self._positions.get(key, ()))
+        return positions[: bisect_left(positions, len(timeline))]
+
     def days(self, timeline: RuleTimeline) -> dict[int, tuple[int, int]]:
         """Return how many rules were added and removed, by day since 1970 (UTC)."""
         with self._lock:
@@ -1116,9 +1136,8 @@ class History:
         last = next(changes, None)
         return last if last is not None and is_added(last) and not last.gap else None
 
-    def latest(self, timeline: RuleTimeline, key: Hashable, most: int) -> list[tuple[Change, ApplyNote | None]]:
-        """Return the newest changes of a principal or a name, each with its apply, the newest first."""
-        positions = self.index.positions(timeline, key)[-most:]
+    def at_positions(self, timeline: RuleTimeline, positions: Sequence[int]) -> list[tuple[Change, ApplyNote | None]]:
+        """Return the changes at some positions, each with its apply, the last position first."""
         return [self.with_applies(timeline, each, each + 1)[0][0] for each in reversed(positions)]
 
     def policy(self, timeline: RuleTimeline, position: int, generation: Generation) -> Policy:

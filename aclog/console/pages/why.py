@@ -137,7 +137,7 @@ def why_page(console: Console, parameters: Parameters) -> Page:
             _verdict(console, state, explanation),
             _remedy(console, explanation),
             *_operations(state, parameters, explanation),
-            _rules(explanation, as_of),
+            *_rules(explanation, as_of),
             _trace(explanation),
             _ways(console, parameters, operation, pattern),
         ),
@@ -305,26 +305,38 @@ def _shown(parameters: Parameters) -> dict[str, str]:
     return {name: parameters.text(name) for name in names}
 
 
-def _rules(explanation: Explanation, as_of: str) -> Table:
-    rows = tuple(
-        Row(
-            key=repr(each.rule.acl),
-            cells=(Cell(each.role.value), *rule_cells(each.rule.acl, as_of), Cell("; ".join(each.notes))),
-        )
-        for each in explanation.rules
-    )
+_MATCHING = (Role.DECIDES, Role.MATCHES)
+
+
+def _rules(explanation: Explanation, as_of: str) -> Iterator[Table]:
+    """Yield the rules that match the request, and the other ones on the resource."""
     total = sum(explanation.counts.values())
-    deciding = sum(each.role in (Role.DECIDES, Role.MATCHES) for each in explanation.rules)
-    return Table(
-        first=deciding,
-        key="rules",
-        title="Matching rules (deciding rule first)",
-        columns=(Column(key="role", title="Role"), *RULE_COLUMNS, Column(key="notes", title="Notes")),
-        rows=rows,
-        none="No matching rules.",
-        total=total,
-        note=f"{explanation.left_off:,} more not shown" if explanation.left_off else "",
+    matching = sum(explanation.counts.get(role, 0) for role in _MATCHING)
+    tables = (
+        ("rules", "Matching rules (deciding rule first)", "No rule matches the request.", matching, True),
+        ("others", "Other rules on the resource", "No other rules.", total - matching, False),
     )
+    for key, title, none, count, matches in tables:
+        if not matches and not count:
+            return
+        rows = tuple(
+            Row(
+                key=repr(each.rule.acl),
+                cells=(Cell(each.role.value), *rule_cells(each.rule.acl, as_of), Cell("; ".join(each.notes))),
+            )
+            for each in explanation.rules
+            if (each.role in _MATCHING) is matches
+        )
+        yield Table(
+            key=key,
+            title=title,
+            columns=(Column(key="role", title="Role"), *RULE_COLUMNS, Column(key="notes", title="Notes")),
+            rows=rows,
+            none=none,
+            total=count,
+            note=f"{count - len(rows):,} more not shown" if count > len(rows) else "",
+            is_folded=not matches,
+        )
 
 
 def _trace(explanation: Explanation) -> Lines:

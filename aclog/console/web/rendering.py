@@ -44,11 +44,10 @@ def cell_html(cell: Cell) -> Markup:
     return Markup(_cell(cell))  # noqa: S704 (its texts are escaped)
 
 
-def rows_html(table: Table, *, rest: bool = False) -> Markup:
-    """Return the rows of a table: the first ones, which are shown, or the rest, which is folded."""
+def rows_html(table: Table) -> Markup:
+    """Return the rows of a table."""
     begins = [_NUMBER if column.is_number else _TEXT for column in table.columns]
-    rows = table.rows if table.first is None else table.rows[table.first :] if rest else table.rows[: table.first]
-    return Markup("\n".join(_row(row, begins) for row in rows))  # noqa: S704 (its texts are escaped)
+    return Markup("\n".join(_row(row, begins) for row in table.rows))  # noqa: S704 (its texts are escaped)
 
 
 def lines_html(table: Table) -> Markup:

@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import ResourcePattern
-from aclog.authorizer.codes import AclOperation, ResourceType
+from aclog.authorizer.acl import ResourcePattern, acl_text
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.console.pages.completion import completions
@@ -18,7 +18,7 @@ from tests.support.analysis.timelines import batches_of
 from tests.support.builders.acls import acl
 from tests.support.builders.log_files import DATA
 from tests.support.builders.state_logs import write_log
-from tests.support.web.consoles import console_of
+from tests.support.web.consoles import console_of, view
 from tests.support.web.histories import console_on, whole
 from tests.support.web.points import HeldSource, image_of
 
@@ -102,6 +102,29 @@ def test_a_principal_of_the_past_is_resolved_as_one_of_now(tmp_path):
         assert "User:contractor" not in then.listing.principals
         assert console.principal(then, "contractor") == "User:contractor"
         assert console_of(source).principal(then, "contractor") == "contractor"
+
+
+@pytest.mark.parametrize(
+    ("asked", "covers"),
+    [
+        ({"name": "payments.eu"}, lambda name, is_prefix: name == "payments.eu" or (is_prefix and name == "payments.")),
+        ({"name": "payments.*"}, lambda name, _: name.startswith("payments.")),
+    ],
+)
+def test_the_last_changes_are_of_all_rules_that_cover_the_resource(asked, covers):
+    with console_on(WEEK) as console:
+        whole(console.history.live)
+        shown = view(console, "/resource", **asked)
+    expected = [
+        f"{each.kind.value.lower()} {acl_text(each.rule.acl)}"
+        for each in reversed(list(history(WEEK)))
+        if each.rule.acl.resource_type == ResourceType.TOPIC
+        and covers(each.rule.acl.resource_name, each.rule.acl.pattern_type == PatternType.PREFIXED)
+    ]
+    [latest] = [each for each in shown.tables() if each.key == "latest"]
+    assert [f"{row.cells[1].text} {row.cells[2].text}" for row in latest.rows] == expected
+    assert latest.total == len(expected)
+    assert "User:contractor" in latest.rows[0].cells[2].text
 
 
 def test_what_was_before_the_known_history_is_not_never(tmp_path):
