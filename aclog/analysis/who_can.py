@@ -141,7 +141,7 @@ class RulesAbout:
         """Return the ACLs of a policy that match a query."""
         allowing: dict[str, list[StandardAcl]] = {}
         denying: dict[str, list[StandardAcl]] = {}
-        for rule in dict.fromkeys(_about(policy, query)):
+        for rule in dict.fromkeys(rules_about(policy, query)):
             allows = rule.permission_type == AclPermissionType.ALLOW and not _is_colonless(rule)
             (allowing if allows else denying).setdefault(rule.principal, []).append(rule)
         everybody = sorted((rule for rules in denying.values() for rule in rules), key=rule_order)
@@ -216,7 +216,8 @@ def is_about(rule: StandardAcl, query: Query, settings: Settings) -> bool:
     )
 
 
-def _about(policy: Policy, query: Query) -> Iterator[StandardAcl]:
+def rules_about(policy: Policy, query: Query) -> Iterator[StandardAcl]:
+    """Yield the ACLs of a policy that match any request of a query, and those on which the authorizer fails."""
     return (rule for rule in _of_resources(policy, query) if _is_about_some(rule, query, policy.settings))
 
 

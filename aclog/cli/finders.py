@@ -144,7 +144,7 @@ class DriftFinder:
 
 _APART = 20_000
 """From so many rules on, lint takes long enough to delay requests."""
-_HERE = "; the console takes lint settings from aclog.toml"
+_HERE = "; the console lints with the settings of aclog.toml: its own --accesses is for unused rules"
 _CACHE_SIZE = 4
 """Earlier states whose findings are kept."""
 

@@ -91,6 +91,7 @@ def by_log(report: UsageReport, acls: AclsImage, origins: Origins, notes: Sequen
     """Return the answers of an access log about the rules that are in force."""
     rows = _rows(report)
     window = f"{time_of(micros_of(report.window.start))} to {time_of(micros_of(report.window.until))}"
+    window_days = f"{plural(len(report.window.days), 'day')} of --days"
     items, uses = list[Item](), dict[StandardAcl, Use]()
     for rule in acls:
         row = rows.get(tuple(map(object_of_rule(rule.acl).__getitem__, RULE_FIELDS)))
@@ -99,7 +100,8 @@ def by_log(report: UsageReport, acls: AclsImage, origins: Origins, notes: Sequen
             continue
         if row is None or answer is Answer.NOT_JUDGED:
             unread = 0 if row is None else row["unread"]
-            uses[rule.acl] = _unjudged(unread_of_rule(unread) if unread else "not in force for the entire window")
+            why = unread_of_rule(unread) if unread else f"not in force for all of the {window_days}"
+            uses[rule.acl] = _unjudged(why, "" if row is None or unread else _seen(row, report))
             continue
         latest = row["last_matched_at"]
         span = "" if latest is None else f"; matched {row['matched']:,} times, last {time_of(micros_of(latest))}"
@@ -117,7 +119,9 @@ def unused_then(then: AclsImage, newest: LookResult) -> frozenset[str]:
 def _rows(report: UsageReport) -> Mapping[tuple[str, ...], dict[str, Any]]:
     """Return the rows of rules that are in force at the end, by the seven texts of a rule."""
     rows = report.rules.filter(pc.is_null(report.rules.column("in_force_to")))
-    records = rows.select([*RULE_FIELDS, "answer", "matched", "last_matched_at", "removable", "unread"]).to_pylist()
+    records = rows.select(
+        [*RULE_FIELDS, "in_force_from", "answer", "matched", "last_matched_at", "removable", "unread"]
+    ).to_pylist()
     return {tuple(row[key] for key in RULE_FIELDS): row for row in records}
 
 
@@ -148,8 +152,17 @@ def _item(acl: StandardAcl, answer: Answer, text: str, origins: Origins, *, remo
     )
 
 
-def _unjudged(why: str) -> Use:
-    return Use(is_unused=False, text=f"{_HEADS[Answer.NOT_JUDGED]}: {why}")
+def _unjudged(why: str, seen: str = "") -> Use:
+    text = f"{_HEADS[Answer.NOT_JUDGED]}: {why}"
+    return Use(is_unused=False, text=f"{text}; {seen}" if seen else text, why=why)
+
+
+def _seen(row: Mapping[str, Any], report: UsageReport) -> str:
+    """Return what the log has of a rule that is not judged, which is no proof that it is unused."""
+    if row["last_matched_at"] is not None:
+        return f"last use seen {time_of(micros_of(row['last_matched_at']))}"
+    begin = report.window.start if row["in_force_from"] is None else max(report.window.start, row["in_force_from"])
+    return f"no use seen since {time_of(micros_of(begin))[:10]}"
 
 
 def _answer(

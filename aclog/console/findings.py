@@ -133,6 +133,8 @@ class Use:
     """Whether it is known that no access needed the rule."""
     text: str
     """The use in words, such as `never matched`, or why it is unknown."""
+    why: str = ""
+    """Why it is not judged, without what was seen of this rule."""
 
 
 @frozen(eq=False, kw_only=True)

@@ -58,11 +58,20 @@ def test_keys_act_on_the_completions_of_the_whole_text_however_late_these_are(vi
 
 
 @pytest.mark.parametrize("hands", [Hands.KEYS, Hands.PLAIN])
-def test_enter_on_a_question_lists_it(visit, hands):
+def test_enter_on_a_question_in_full_opens_its_answer(visit, hands):
     visitor = visit(hands)
     visitor.start("/rules")
-    visitor.search("why can crm read pii-customers")
-    visitor.sees("1 matching question")
+    visitor.search("why can crm read pii-customers from 10.0.0.9")
+    visitor.sees("DENIED", "To allow it", "from 10.0.0.9")
+    expect(visitor.page).to_have_url(re.compile("/why"))
+
+
+@pytest.mark.parametrize("hands", [Hands.KEYS, Hands.PLAIN])
+def test_enter_on_a_part_of_a_question_lists_what_it_may_be(visit, hands):
+    visitor = visit(hands)
+    visitor.start("/rules")
+    visitor.search("why can crm read pii-c")
+    visitor.sees("2 matching questions")
     visitor.follow("why can User:crm READ TOPIC pii-customers")
     visitor.sees("DENIED", "To allow it")
 

@@ -1,6 +1,7 @@
 """What looks for findings in the console, as its flags ask: over real logs, accesses, journals and tests."""
 
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -190,7 +191,15 @@ def test_rules_of_a_log_that_are_too_young_are_not_judged_and_not_called_unused(
     with console_on(SourceFlags(log=log), accesses=[str(accesses)]) as console:
         assert items(console, Kind.UNUSED) == ()
         [use] = column(view(console, "/principal", name="User:carol"), "rules", "use")
-        assert use.startswith("not judged")
+        assert re.fullmatch(
+            r"not judged: not in force for all of the 9\d days of --days; no use seen since \d{4}-\d\d-\d\d", use
+        )
+        [alice] = column(view(console, "/principal", name="User:alice"), "rules", "use")
+        assert "; last use seen " in alice
+        [tiles] = [part for part in view(console, "/").parts if part.key == "tiles"]
+        [unused] = [cell for name, cell in tiles.items if name == "Unused"]
+        assert unused.text.endswith(" not judged")
+        assert unused.others[0].text.startswith("not in force for all of the 9")
 
 
 def test_an_index_tells_it_too_and_a_log_proves_it(rules: Path, tmp_path: Path) -> None:

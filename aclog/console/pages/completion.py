@@ -37,7 +37,7 @@ def completions(console: Console, parameters: Parameters) -> list[dict[str, str]
 
 
 def _all(console: Console, state: State, text: str, as_of: str) -> Iterator[tuple[str, str, str]]:
-    yield from ((words, "question", address) for words, address in questions(console, state, text, as_of))
+    yield from ((each.words, "question", each.address) for each in questions(console, state, text, as_of))
     needle = text.strip()
     entries = state.listing.names_index.find(needle, _MOST)
     yield from (_entry(each, as_of) for each in entries[: _MOST - 4])

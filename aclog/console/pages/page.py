@@ -102,8 +102,6 @@ class Table:
     """What is filtered, cut or left out, and how to see it."""
     pages: tuple[Cell, ...] = ()
     """Links to its other parts."""
-    first: int | None = None
-    """In HTML, so many rows are shown, and the rest is folded; None: all are shown."""
     is_folded: bool = False
     """Whether the whole table is folded in HTML."""
     lines: tuple[str, ...] = ()
@@ -288,6 +286,8 @@ class Page:
     """Whether the page depends on the newest state only; if not, it is made anew each time."""
     data: Sequence[object] = field(factory=tuple)
     """The answer as the command's JSON lines have it, if there is such a command."""
+    leads_to: str | None = None
+    """The address of the page that answers instead, to which a browser is redirected; None if this page answers."""
 
     def tables(self) -> tuple[Table, ...]:
         """Return its tables."""
@@ -461,6 +461,14 @@ PRINCIPALS = "User:alice"
 """An example of one, for hints."""
 PAGE_ROWS = 200
 """Rows of a table that are shown at once."""
+
+
+def unresolved_text(principal: str) -> str:
+    """Return that a principal lacks its type: there is no rule with the name, or there are rules of several types."""
+    return (
+        f"principal {principal[:80]!r}: expected TYPE:NAME, such as {PRINCIPALS}; "
+        "a name alone is that of the only principal in rules that has it"
+    )
 
 
 def principal_cell(principal: str, as_of: str | None = None) -> Cell:

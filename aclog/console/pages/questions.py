@@ -1,97 +1,239 @@
-"""Questions in words: `who can read orders`, `why can alice write orders`, `changes since yesterday`."""
+"""Questions in words: `who can read orders`, `why can alice write orders from 10.0.0.9`, `changes since yesterday`."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
-from aclog.authorizer.acl import ResourcePattern, code_name
-from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
+from attrs import frozen
+
+from aclog.analysis.regions import is_legal_topic
+from aclog.authorizer.acl import ResourcePattern, code_name, host_address
+from aclog.authorizer.codes import (
+    CLUSTER_NAME,
+    SUPPORTED_OPERATIONS,
+    WILDCARD,
+    AclOperation,
+    PatternType,
+    ResourceType,
+)
+from aclog.authorizer.settings import parse_name
 from aclog.console.pages.page import OPERATIONS, TYPES, name_parameters, resource_url, url
-from aclog.console.pages.states import Console, Entry, State, pattern_text
+from aclog.console.pages.states import Console, NameKey, State, pattern_text
+from aclog.metalog.errors import ConfigError
 
 LONGEST = 300
 """Characters of a text that may be a question."""
 _MOST = 48
 """Names that are looked at for a question."""
+_SHOWN, _PRINCIPALS = 6, 2
+"""Names, and principals of each, that a question is offered for."""
 _OPERATIONS = {each.name: each for each in OPERATIONS}
-_TYPES = {each.name: each for each in TYPES}
-_WHO = re.compile(r"who can (\w+) (?:(\w+) )?(.*)", re.IGNORECASE | re.DOTALL)
-_WHY = re.compile(r"(?:why )?(?:can|may|is|cannot) (\S+) (\w+) (?:(\w+) )?(.*)", re.IGNORECASE | re.DOTALL)
-_WHEN = re.compile(r"when (?:can |could |was )?(\S+) (\w+) (?:(\w+) )?(.*)", re.IGNORECASE | re.DOTALL)
-_WHAT = re.compile(r"what can (.*)", re.IGNORECASE | re.DOTALL)
-_CHANGES = re.compile(r"(?:what changed|changes)(?: since)? (.*)", re.IGNORECASE | re.DOTALL)
+_TYPES = {each.name: each for each in TYPES} | {f"{each.name}S": each for each in TYPES}
+_FLAGS = re.IGNORECASE | re.DOTALL
+_WHO = re.compile(r"who (?:can|could|may) ([\w-]+)\s+(.*)", _FLAGS)
+_WHY = re.compile(r"(?:why )?(?:can|may|is|cannot|can't) (\S+) ([\w-]+)\s+(.*)", _FLAGS)
+_WHEN = re.compile(r"(?:since )?when (?:(?:can|could|was|is|may|did) )?(\S+) ([\w-]+)\s+(.*)", _FLAGS)
+_WHAT = re.compile(r"what (?:can|could|may) (.*?)(?: do)?", _FLAGS)
+_CHANGES = re.compile(r"(?:what changed|changes)(?: since)? (.*)", _FLAGS)
+_QUESTION = re.compile(r"(?:who|why|what|(?:since )?when) (?:can|could|may|was|is|cannot|can't) .*", _FLAGS)
+_HOST = re.compile(r"(.*\S)\s+from\s+(\S+)", _FLAGS)
+_TYPED = re.compile(r"(?:(?:all|any|the|consumer) )?(?:([\w-]+)(?:\s+|$))?(.*)", _FLAGS)
+_BEGINNING = re.compile(
+    r"(?:(?:with|whose|that|which|a|the|names?) )*"
+    r"(?:(?:beginning|begins?|starting|starts?|prefixed) (?:with|by)|with (?:the |a )?prefix) (.*)",
+    _FLAGS,
+)
+FORMS = (
+    "who can read orders",
+    "who can delete topics beginning with payments.",
+    "why can alice write orders from 10.0.0.9",
+    "since when can alice read orders",
+    "what can alice do",
+)
+"""Questions that are understood, as examples."""
 
 
-def questions(console: Console, state: State, text: str, as_of: str) -> Iterator[tuple[str, str]]:
-    """Yield the questions that a text may be, with names that the viewer sees: each in full, and its address."""
-    sees_all = console.own is None
-    if (match := _WHO.fullmatch(text)) and (operation := _operation(match[1])):
-        for kind, name, pattern in _names(state, _type(match[2]), _rest(match[2], match[3])):
-            label = f"who can {operation.name} {code_name(ResourceType, kind)} {pattern_text(name, pattern)}"
-            address = resource_url(kind, name, pattern, as_of)
-            yield label, f"{address}&operation={operation.name}"
+@frozen(kw_only=True)
+class Question:
+    """A question in full, and the address of its answer."""
+
+    words: str
+    address: str
+    is_complete: bool = False
+    """Whether the text states every part: each name is one in rules, or stated as TYPE:NAME or a prefix."""
+
+
+def questions(console: Console, state: State, text: str, as_of: str) -> list[Question]:
+    """Return the questions that a text may be, those that it states in full first, with names that the viewer sees."""
+    text, sees_all = text.strip().rstrip("?").rstrip(), console.own is None
+    if sees_all and (match := _CHANGES.fullmatch(text)):
+        since = match[1].strip()
+        return [
+            Question(
+                words=f"changes since {since}", address=url("/changes", since=since, as_of=as_of), is_complete=True
+            )
+        ]
+    text, host = _host(text)
+    return sorted(_asked(console, state, text, host, as_of), key=lambda each: not each.is_complete)
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text begins as a question: with no question found, it was not understood."""
+    return _QUESTION.fullmatch(text.strip()) is not None
+
+
+def _host(text: str) -> tuple[str, str]:
+    """Return a question without its `from HOST`, and the host, if it has one; else empty."""
+    if match := _HOST.fullmatch(text):
+        try:
+            return match[1], host_address(match[2])
+        except (ConfigError, ValueError):  # part of a name, if names of its type may have blanks
+            pass
+    return text, ""
+
+
+def _asked(console: Console, state: State, text: str, host: str, as_of: str) -> Iterator[Question]:
+    source = f" from {host}" if host else ""
+    if match := _WHO.fullmatch(text):
+        if operation := _operation(match[1]):
+            for each in _Names.of(match[2]).matching(state, operation):
+                kind, name, pattern = each.key
+                label = f"who can {operation.name} {each}{source}"
+                address = resource_url(kind, name, pattern, as_of)
+                address = f"{address}&{url('', operation=operation.name, host=host).removeprefix('?')}"
+                yield Question(words=label, address=address, is_complete=each.is_exact)
     elif match := _WHAT.fullmatch(text):
-        for principal in _principals(console, state, match[1]):
-            yield f"what can {principal} do", url("/principal", name=principal, as_of=as_of)
-    elif sees_all and (match := _CHANGES.fullmatch(text)):
-        yield f"changes since {match[1]}", url("/changes", since=match[1].strip())
-    elif (match := _WHEN.fullmatch(text)) and sees_all:
-        yield from _requests(console, state, "when could", "/when", match, as_of="")
+        for principal, is_exact in _principals(console, state, match[1], most=_MOST):
+            address = url("/principal", name=principal, host=host, as_of=as_of)
+            yield Question(words=f"what can {principal} do{source}", address=address, is_complete=is_exact)
+    elif match := _WHEN.fullmatch(text):
+        if console.own is None:
+            yield from _requests(console, state, ("when could", "/when"), match, host=host)
     elif match := _WHY.fullmatch(text):
-        yield from _requests(console, state, "why can", "/why", match, as_of=as_of)
+        yield from _requests(console, state, ("why can", "/why"), match, host=host, as_of=as_of)
 
 
 def _requests(
-    console: Console, state: State, words: str, path: str, match: re.Match[str], as_of: str
-) -> Iterator[tuple[str, str]]:
-    operation = _operation(match[2])
+    console: Console, state: State, page: tuple[str, str], match: re.Match[str], **others: str
+) -> Iterator[Question]:
+    (words, path), operation = page, _operation(match[2])
     if operation is None:
         return
-    principals = list(_principals(console, state, match[1]))[:2]
-    for kind, name, pattern in _names(state, _type(match[3]), _rest(match[3], match[4])):
-        if pattern == PatternType.PREFIXED:  # its names may be decided differently
+    principals = list(_principals(console, state, match[1], most=_PRINCIPALS))
+    source = f" from {others['host']}" if others["host"] else ""
+    names = _Names.of(match[3])
+    for each in names.matching(state, operation):
+        kind, name, pattern = each.key
+        if pattern == PatternType.PREFIXED and not names.is_prefix:  # its names may be decided differently
             continue
-        for principal in principals:
-            where = f"{code_name(ResourceType, kind)} {pattern_text(name, pattern)}"
-            fields = _name_fields(kind, name, pattern)
-            address = url(path, principal=principal, operation=operation.name, **fields, as_of=as_of)
-            yield f"{words} {principal} {operation.name} {where}", address
-
-
-def _name_fields(kind: int, name: str, pattern: int) -> dict[str, object]:
-    return name_parameters(ResourcePattern(resource_type=kind, name=name, pattern_type=pattern))
+        fields = name_parameters(ResourcePattern(resource_type=kind, name=name, pattern_type=pattern))
+        for principal, is_exact in principals:
+            yield Question(
+                words=f"{words} {principal} {operation.name} {each}{source}",
+                address=url(path, principal=principal, operation=operation.name, **fields, **others),
+                is_complete=is_exact and each.is_exact,
+            )
 
 
 def _operation(word: str) -> AclOperation | None:
-    return _OPERATIONS.get(word.upper())
+    return _OPERATIONS.get(word.upper().replace("-", "_"))
 
 
-def _type(word: str | None) -> ResourceType | None:
-    return _TYPES.get((word or "").upper())
+@frozen
+class _Named:
+    """A resource that a question may be about."""
+
+    key: NameKey
+    is_exact: bool
+
+    def __str__(self) -> str:
+        kind, name, pattern = self.key
+        return code_name(ResourceType, kind) + (
+            "" if kind == ResourceType.CLUSTER else f" {pattern_text(name, pattern)}"
+        )
 
 
-def _rest(word: str | None, text: str) -> str:
-    """Return the name in a question: a word before it that is no type belongs to it."""
-    return text if word is None or word.upper() in _TYPES else f"{word} {text}"
+@frozen(kw_only=True)
+class _Names:
+    """The resource of a question as it is stated: `orders`, `group g`, `payments.*`, `topics beginning with pii-`."""
+
+    kind: ResourceType | None
+    name: str
+    is_prefix: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> "_Names":
+        """Read the text after the operation; a word before the name belongs to it, unless it is a type."""
+        text, kind = text.strip(), None
+        if (match := _TYPED.fullmatch(text)) and (kind := _TYPES.get((match[1] or "").upper().replace("-", "_"))):
+            text = match[2].strip()
+        elif text.lower() in ("cluster", "the cluster"):
+            kind, text = ResourceType.CLUSTER, ""
+        if kind is ResourceType.CLUSTER:
+            return cls(kind=kind, name=CLUSTER_NAME)
+        if match := _BEGINNING.fullmatch(text):
+            return cls(kind=kind, name=match[1].strip().removesuffix(WILDCARD), is_prefix=True)
+        if text == WILDCARD:
+            return cls(kind=kind, name=text)
+        try:
+            name, pattern = parse_name(text)
+        except ConfigError:  # a star in the middle: no name is meant
+            return cls(kind=kind, name="")
+        return cls(kind=kind, name=name, is_prefix=pattern is PatternType.PREFIXED)
+
+    def matching(self, state: State, operation: AclOperation) -> list[_Named]:
+        """Return the resources that may be meant: those that are stated first, then names that contain the name."""
+        listing, name = state.listing, self.name
+        pattern = PatternType.PREFIXED if self.is_prefix else PatternType.LITERAL
+        default = ResourceType.TOPIC if self.kind is None else self.kind
+        if not name:
+            return []
+        kinds = [each for each in TYPES if self.kind in (None, each)]
+        stated: list[NameKey] = [
+            (each, name, pattern) for each in kinds if _is_possible((each, name, pattern), operation)
+        ]
+        known = [
+            each for each in stated if (listing.count_names(each[0], name) if self.is_prefix else listing.count(*each))
+        ]
+        is_known = any(kind == default for kind, _, _ in known)
+        found = () if self.is_prefix else listing.names_index.find(name, _MOST)
+        others = [
+            each
+            for each in found
+            if not isinstance(each, str) and each[0] in kinds and each not in known and _is_possible(each, operation)
+        ]
+        # Rules on prefixes, and settings, decide on names that no rule has.
+        beside = [] if is_known else [each for each in stated if each[0] == default]
+        others = others[: max(_SHOWN - len(known) - len(beside), 0)]
+        return [
+            *(_Named(each, is_known) for each in known),
+            *(_Named(each, False) for each in others),
+            *(_Named(each, not known and not others) for each in beside),
+        ]
 
 
-def _names(state: State, kind: ResourceType | None, text: str) -> Sequence[tuple[int, str, int]]:
-    """Return names with a text in them; without one in rules, the text as a name of a topic."""
-    needle = text.strip()
-    entries: Iterable[Entry] = state.listing.names_index.find(needle.removesuffix("*"), _MOST) if needle else ()
-    names = [each for each in entries if not isinstance(each, str) and kind in (None, each[0])]
-    if needle and not any(each[1] == needle for each in names) and "*" not in needle:
-        names.append((kind or ResourceType.TOPIC, needle, PatternType.LITERAL))
-    return names[:6]
+def _is_possible(key: NameKey, operation: AclOperation) -> bool:
+    """Return whether a request may be about a resource: no topic has a blank in its name."""
+    kind, name, pattern = key
+    if operation not in SUPPORTED_OPERATIONS[ResourceType(kind)]:
+        return False
+    if kind != ResourceType.TOPIC or (name == WILDCARD and pattern == PatternType.LITERAL):
+        return True
+    return is_legal_topic(f"{name}x" if pattern == PatternType.PREFIXED else name)
 
 
-def _principals(console: Console, state: State, text: str) -> Iterator[str]:
+def _principals(console: Console, state: State, text: str, *, most: int) -> list[tuple[str, bool]]:
+    """Return the principals that a text may mean, each with whether the text states it."""
     needle = text.strip()
     if console.own is not None:
-        if needle.lower() in console.own.principal.lower():
-            yield console.own.principal
-        return
-    exact = needle if ":" in needle else f"User:{needle}"
-    if exact in state.listing.principals:
-        yield exact
+        own = console.own.principal
+        return [(own, state.principal(needle) == own)] if needle.lower() in own.lower() else []
+    exact = console.principal(state, needle)
     matches = state.listing.names_index.find(needle, _MOST) if needle else list(state.listing.principals)[:_MOST]
-    yield from (each for each in matches if isinstance(each, str) and each != exact)
+    others = [(each, False) for each in matches if isinstance(each, str) and each != exact]
+    if console.has_principal(state, exact):
+        return [(exact, True), *others][:most]
+    # A principal without rules may have access by rules for all users.
+    is_typed, is_one = ":" in needle, bool(needle) and not any(map(str.isspace, needle))
+    if is_one and (is_typed or not others):
+        return [*others[: most - 1], (needle if is_typed else f"User:{needle}", not others)]
+    return others[:most]

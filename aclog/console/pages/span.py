@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.acls_image import RuleChange
@@ -26,6 +26,7 @@ from aclog.console.pages.page import (
     Row,
     Since,
     Table,
+    as_of_field,
     url,
 )
 from aclog.console.pages.page import Handle as SliderHandle
@@ -75,7 +76,8 @@ class Span:
 def span_of(parameters: Parameters, current: KnownHistory, history: LiveHistory) -> Span:
     """Return the span of a URL; without parameters it is the last change.
 
-    `since` and `until` are texts, which come before the handles `from` and `to`.
+    `since` and `until` are texts, which come before the handles `from` and `to`. With `as_of` the span ends at that
+    moment by default, and relative texts count from there.
 
     Raises:
         BadParameterError: no moment, or one that has not come yet.
@@ -84,11 +86,15 @@ def span_of(parameters: Parameters, current: KnownHistory, history: LiveHistory)
     """
     timeline, notes = current.timeline, list[str]()
     newest = Handle(offset=timeline.end, position=len(timeline), time="", is_newest=True)
-    reader = _Reader(current=current, history=history, notes=notes, newest=newest)
+    now = datetime.fromtimestamp(current_time_ms() / 1000, UTC)
+    reader = _Reader(current=current, history=history, notes=notes, newest=newest, now=now)
+    shown = reader.read(parameters, "as_of", "")
+    if shown is not None and not shown.is_newest:
+        reader = evolve(reader, now=_time(timeline, shown) or now)
     last = reader.read(parameters, "until", "to")
     first = reader.read(parameters, "since", "from")
     if last is None:
-        last = newest
+        last = newest if shown is None else shown
     if first is None:
         position = timeline.before(last.position)
         first = Handle(offset=timeline.offset(position), position=position, time="")
@@ -112,6 +118,8 @@ class _Reader:
     history: LiveHistory
     notes: list[str]
     newest: Handle
+    now: datetime
+    """What relative texts count from."""
 
     def read(self, parameters: Parameters, text_name: str, range_name: str) -> Handle | None:
         """Return the handle that a text or a slider names; None: neither. Raises BadParameterError: no such one."""
@@ -125,7 +133,7 @@ class _Reader:
 
     def _moment(self, name: str, text: str) -> Moment | None:
         try:
-            return read_moment(text, now=datetime.fromtimestamp(current_time_ms() / 1000, UTC)).moment
+            return read_moment(text, now=self.now).moment
         except ConfigError as error:
             raise BadParameterError(f"{name}: {error}") from error
 
@@ -201,6 +209,19 @@ def change_url(timeline: RuleTimeline, end_offset: int) -> str:
     """Return the link to the changes that became visible with the state at an offset."""
     before = timeline.offset(timeline.before(timeline.position(end_offset)))
     return url(CHANGES, since=before, until=end_offset)
+
+
+def last_change_url(timeline: RuleTimeline) -> str:
+    """Return the link to the last changes of a timeline that has any."""
+    return change_url(timeline, timeline.ends[-1])
+
+
+def day_url(timestamp: int) -> str:
+    """Return the link to the changes of the day (UTC) of a time in ms since 1970."""
+    day = datetime.fromtimestamp(timestamp // 1000, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    until = day + timedelta(days=1)
+    is_over = until.timestamp() * 1000 <= current_time_ms()
+    return url(CHANGES, since=f"{day:%Y-%m-%d}", until=f"{until:%Y-%m-%d}" if is_over else None)
 
 
 def known_history(console: Console) -> KnownHistory | None:
@@ -324,6 +345,7 @@ def span_form(parameters: Parameters, timeline: RuleTimeline, span: Span) -> For
         Field(name="until", label="Until", value=parameters.text("until"), hint="now"),
         first,
         last,
+        as_of_field(parameters.text("as_of")),
     )
     return Form(key="span", title="Between", path=CHANGES, fields=fields)
 
@@ -351,13 +373,13 @@ def strip(history: History, timeline: RuleTimeline, span: Span) -> Chart:
     return Chart(key="strip", title="Timeline", bars=tuple(bars))
 
 
-def presets(history: History, timeline: RuleTimeline) -> Links:
-    """Return the ways to frequent intervals."""
-    links = [Cell(name, url(CHANGES, since=since)) for name, since in _PRESETS]
+def presets(history: History, timeline: RuleTimeline, as_of: str) -> Links:
+    """Return the ways to frequent intervals, which end at a moment of the past if one is shown."""
+    links = [Cell(name, url(CHANGES, since=since, as_of=as_of)) for name, since in _PRESETS]
     deploy = _last_apply(history, timeline)
     if deploy is not None:
-        links.append(Cell("since the last apply", url(CHANGES, since=deploy)))
-    links.append(Cell("the whole known history", url(CHANGES, since=timeline.begin)))
+        links.append(Cell("since the last apply", url(CHANGES, since=deploy, as_of=as_of)))
+    links.append(Cell("the whole known history", url(CHANGES, since=timeline.begin, as_of=as_of)))
     return Links(key="presets", title="Show", links=tuple(links))
 
 

@@ -1,5 +1,6 @@
 """The first page: what the rules are, what changed, and what needs attention."""
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from heapq import nsmallest
@@ -9,7 +10,7 @@ from attrs import evolve
 from aclog.analysis.lint.finding import Severity
 from aclog.authorizer.acl import AclBindingFilter, acl_text, code_name
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, ResourceType
-from aclog.console.findings import Item, Kind
+from aclog.console.findings import Item, Kind, LookResult
 from aclog.console.pages.findings import SEVERITIES, SEVERITY_MARKS
 from aclog.console.pages.lists import branch_tables
 from aclog.console.pages.page import (
@@ -38,6 +39,7 @@ _ROWS, _FINDINGS, _CHANGES = 10, 5, 10
 _DAYS = 90
 _ADMIN = (AclOperation.ALTER, AclOperation.ALL)
 _UNKNOWN = "unknown"
+_WITHOUT_USE = "rules without a use"
 
 
 def start_page(console: Console, parameters: Parameters) -> Page:
@@ -106,15 +108,31 @@ def _scanned(console: Console) -> Iterator[tuple[str, Cell]]:
     """Yield the tiles of findings; what was not scanned is unknown, never none."""
     if console.lookout is None:
         return
-    for kind, title, note in ((Kind.UNUSED, "Unused", "rules without a use"), (Kind.LINT, "Findings", "")):
+    for kind, title in ((Kind.UNUSED, "Unused"), (Kind.LINT, "Findings")):
         look = console.lookout.last_look(kind)
         address = url("/findings", kind=kind.value)
         if look is None or look.result is None:
             yield title, _tile(_UNKNOWN, console.lookout.lacking.get(kind, "being scanned"), address)
             continue
         items = look.result.items
+        if kind is Kind.UNUSED:
+            yield title, _unused(look.result, address)
+            continue
         errors = sum(item.severity is Severity.ERROR for item in items)
-        yield title, _tile(len(items), note or f"{plural(errors, 'error')}, of lint", address)
+        yield title, _tile(len(items), f"{plural(errors, 'error')}, of lint", address)
+
+
+def _unused(result: LookResult, address: str) -> Cell:
+    """Return how many rules are unused, and how many are not judged, with the most frequent reason."""
+    unused, by_rule = len(result.items), {} if result.uses is None else result.uses.by_rule
+    reasons = Counter(use.why for use in by_rule.values() if not use.is_unused)
+    unjudged = sum(reasons.values())
+    if not unjudged:
+        return _tile(unused, _WITHOUT_USE, address)
+    why = reasons.most_common(1)[0][0]
+    if not unused:  # "0" could be taken for "all are used"
+        return _tile(f"{unjudged:,} not judged", why, address)
+    return _tile(unused, f"{_WITHOUT_USE}; {unjudged:,} not judged: {why}", address)
 
 
 # Changes over the last days, and the newest ones.
@@ -176,6 +194,7 @@ def _findings(console: Console) -> Table:
         )
         for item in items[:_FINDINGS]
     )
+    shown = f"the first {_FINDINGS} of {len(items):,}" if len(items) > _FINDINGS else ""
     return Table(
         key="attention",
         title="Findings that matter",
@@ -187,7 +206,7 @@ def _findings(console: Console) -> Table:
         rows=rows,
         none="No findings." if not unknown else "No findings in what was scanned.",
         total=len(items),
-        note=f"unknown: {', '.join(unknown)}" if unknown else "",
+        note="; ".join(filter(None, (shown, f"unknown: {', '.join(unknown)}" if unknown else ""))),
         pages=(Cell("all findings", url("/findings")),),
     )
 
@@ -199,7 +218,7 @@ def _questions(console: Console, as_of: str) -> Links:
     ]
     if console.own is None:
         ways += [
-            ("What changed last night?", url(CHANGES, since="yesterday 18:00")),
+            ("What changed last night?", url(CHANGES, since="yesterday 18:00", as_of=as_of)),
             ("When was a request allowed, and what ended it?", url("/when")),
             ("What would a change grant or revoke?", url("/draft")),
             ("Which rules are unused?", url("/findings", kind="unused")),

@@ -22,7 +22,7 @@ from aclog.analysis.comparison import Compared as ByKafka
 from aclog.analysis.comparison import Comparison, differences, rows_of_each
 from aclog.analysis.policy import Policy
 from aclog.analysis.rows.report import ReportRow
-from aclog.authorizer.acl import NO_ORIGINS, ChangePlace, Origins, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import NO_ORIGINS, ChangePlace, Origins, ResourcePattern, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage, RuleChange, net_changes
 from aclog.authorizer.codes import WILDCARD, PatternType
 from aclog.authorizer.index.layout import Pause, no_pause
@@ -691,8 +691,17 @@ class State:
         return (self.whole or self.policy).authorizer
 
     def principal(self, text: str) -> str:
-        """Return the principal of a text: as it is if a rule has that name, otherwise stripped of blanks."""
-        return text if text in self.listing.principals else text.strip()
+        """Return the principal of a text: as it is if a rule has that name, otherwise stripped of blanks.
+
+        A name without its type is that of a user, or of the only principal in rules that has it; otherwise as it is.
+        """
+        principals = self.listing.principals
+        stripped = text.strip()
+        if text in principals or not stripped or ":" in stripped:
+            return text if text in principals else stripped
+        user = f"User:{stripped}"
+        named = [user] if user in principals else [each for each in principals if each.partition(":")[2] == stripped]
+        return named[0] if len(named) == 1 else stripped
 
     @property
     def offset(self) -> int:
@@ -1037,6 +1046,26 @@ class ChangeIndex:
             self._follow(timeline)
             return [each for each in self._positions.get(key, ()) if each < len(timeline)]
 
+    def positions_on(self, timeline: RuleTimeline, pattern: ResourcePattern) -> list[int]:
+        """Return the positions of the changes of rules that cover a name, or some names with a prefix."""
+        kind, name = pattern.resource_type, pattern.name
+        keys: Iterable[Hashable] = [
+            (kind, WILDCARD, PatternType.LITERAL),
+            *((kind, name[:size], PatternType.PREFIXED) for size in range(1, len(name) + 1)),
+            *([(kind, name, PatternType.LITERAL)] if name != WILDCARD else []),
+        ]
+        with self._lock:
+            self._follow(timeline)
+            if pattern.pattern_type == PatternType.PREFIXED:
+                below = (
+                    key
+                    for key in self._positions
+                    if isinstance(key, tuple) and key[0] == kind and key[1].startswith(name)
+                )
+                keys = dict.fromkeys((*keys, *below))
+            positions = sorted(each for key in keys for each in self._positions.get(key, ()))
+        return positions[: bisect_left(positions, len(timeline))]
+
     def days(self, timeline: RuleTimeline) -> dict[int, tuple[int, int]]:
         """Return how many rules were added and removed, by day since 1970 (UTC)."""
         with self._lock:
@@ -1107,9 +1136,8 @@ class History:
         last = next(changes, None)
         return last if last is not None and is_added(last) and not last.gap else None
 
-    def latest(self, timeline: RuleTimeline, key: Hashable, most: int) -> list[tuple[Change, ApplyNote | None]]:
-        """Return the newest changes of a principal or a name, each with its apply, the newest first."""
-        positions = self.index.positions(timeline, key)[-most:]
+    def at_positions(self, timeline: RuleTimeline, positions: Sequence[int]) -> list[tuple[Change, ApplyNote | None]]:
+        """Return the changes at some positions, each with its apply, the last position first."""
         return [self.with_applies(timeline, each, each + 1)[0][0] for each in reversed(positions)]
 
     def policy(self, timeline: RuleTimeline, position: int, generation: Generation) -> Policy:
@@ -1301,6 +1329,22 @@ class Console:
         """The use of the newest rules; None while it is unknown: then rules are neither used nor unused."""
         look = None if self.lookout is None else self.lookout.last_look(Kind.UNUSED)
         return None if look is None or look.result is None else look.result.uses
+
+    def has_principal(self, state: State, principal: str) -> bool:
+        """Return whether a state, or its known history, has rules of a principal."""
+        if principal in state.listing.principals:
+            return True
+        history = self.history
+        current = None if history is None else history.live.current
+        if history is None or current is None:
+            return False
+        return bool(history.index.positions(current.timeline, principal))
+
+    def principal(self, state: State, text: str) -> str:
+        """Return the principal of a text as `State.principal`, also a user whom only the known history has rules of."""
+        name = state.principal(text)
+        user = f"User:{name}"
+        return user if name and ":" not in name and self.has_principal(state, user) else name
 
     def check_own(self, principal: str) -> None:
         """Refuse requests about other principals if only the permissions of the viewer are shown.

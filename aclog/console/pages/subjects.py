@@ -1,6 +1,6 @@
 """The pages of a principal, a resource and a search."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from attrs import evolve, frozen
@@ -25,6 +25,7 @@ from aclog.analysis.who_can import (
     intent_permissions,
     permission_object,
     permissions,
+    rules_about,
     with_extents,
 )
 from aclog.authorizer.acl import (
@@ -70,9 +71,10 @@ from aclog.console.pages.page import (
     resource_url,
     resource_words,
     rule_table,
+    unresolved_text,
     url,
 )
-from aclog.console.pages.questions import LONGEST, questions
+from aclog.console.pages.questions import FORMS, LONGEST, Question, is_question, questions
 from aclog.console.pages.span import is_settled, known_history, latest_table, since_of
 from aclog.console.pages.states import Console, Listing, NameKey, State, key_of
 from aclog.console.pages.states import pattern_text as searched_pattern_text
@@ -195,7 +197,7 @@ def principal_page(console: Console, parameters: Parameters) -> Page:
         notices = (Notice(text=f"Not TYPE:NAME, such as {PRINCIPALS}: no client is this principal."),)
         answer = "no client is this principal"
     elif ":" not in name:
-        raise BadParameterError(f"principal {name[:80]!r}: expected TYPE:NAME, such as {PRINCIPALS}")
+        raise BadParameterError(unresolved_text(name))
     parts.append(_rules(console, state, name, parameters))
     return Page(
         path=PRINCIPAL_PATH,
@@ -220,17 +222,23 @@ _LATEST = 10
 """Changes that the page of a principal or a resource has."""
 
 
-def _history(console: Console, as_of: str, key: Hashable) -> Iterator[Table]:
-    """Yield the newest changes of the rules of a principal or a name, if there is a history."""
+def _history(console: Console, as_of: str, about: str | ResourcePattern) -> Iterator[Table]:
+    """Yield the newest changes of the rules of a principal, or on a resource, if there is a history."""
     history, current = console.history, None if as_of else known_history(console)
     if history is None or current is None:
         return
     timeline = current.timeline
-    changes = history.latest(timeline, key, _LATEST)
+    if isinstance(about, str):
+        positions = history.index.positions(timeline, about)
+    else:
+        positions = history.index.positions_on(timeline, about)
+    changes = history.at_positions(timeline, positions[-_LATEST:])
+    left_off = len(positions) - len(changes)
     begin = f"known from offset {timeline.begin:,} to offset {timeline.end:,}"
+    note = f"the last {_LATEST} of {len(positions):,}; {begin}" if left_off else begin
     none = "No changes in the known history."
     table = latest_table(timeline, changes, title="Last changes of these rules", none=none)
-    yield evolve(table, note=begin, is_folded=True)
+    yield evolve(table, note=note, total=len(positions), is_folded=True)
 
 
 def _permissions(count: int) -> str:
@@ -305,6 +313,10 @@ class _Question:
     def mask(self) -> int:
         return REQUESTED if self.operation is None else 1 << self.operation
 
+    def query(self, who: Principals = EVERYONE) -> Query:
+        """Return its requests by some principals; those of an intent are any operations."""
+        return Query(resources=(self.resource,), operations=self.mask, principals=who, host=self.host)
+
     def words(self) -> tuple[str, ...]:
         """Return it as flags."""
         flags = resource_words(self.resource.resource_type, self.resource.name, self.resource.pattern_type)
@@ -347,7 +359,6 @@ def resource_page(console: Console, parameters: Parameters) -> Page:
     table = permission_table(
         rights, console.origins, key="who", title="Who can access it, and why", none=none, as_of=as_of
     )
-    key = (resource.resource_type, resource.name, resource.pattern_type)
     return Page(
         path=RESOURCE_PATH,
         title=f"Who can access {name}",
@@ -360,7 +371,7 @@ def resource_page(console: Console, parameters: Parameters) -> Page:
             evolve(table, is_folded=bool(rights) and question.intent is None),
             *_denies(console, state, question, as_of),
             *_resource_rules(console, state, question, as_of),
-            *_history(console, as_of, key),
+            *_history(console, as_of, resource),
         ),
         offset=state.offset,
         is_settled=is_settled(console, state.offset),
@@ -444,8 +455,7 @@ def _question(parameters: Parameters) -> _Question:
 def _holders(state: State, question: _Question, who: Principals) -> tuple[list[Permission], bool]:
     """Return the permissions on it, and whether they are all."""
     if question.intent is None:
-        query = Query(resources=(question.resource,), operations=question.mask, principals=who, host=question.host)
-        source: Iterator[Permission] = permissions(state.policy, query)
+        source: Iterator[Permission] = permissions(state.policy, question.query(who))
     else:
         try:
             needs = needs_of(question.intent, (question.resource,))
@@ -501,8 +511,7 @@ def _intents(resource: ResourcePattern) -> Iterator[Intent]:
 
 
 def _denies(console: Console, state: State, question: _Question, as_of: str) -> tuple[Table, ...]:
-    query = Query(resources=(question.resource,), operations=question.mask, host=question.host)
-    rules = [StandardAclWithId(id=None, acl=acl) for acl in RulesAbout.of(state.policy, query).denying]
+    rules = [StandardAclWithId(id=None, acl=acl) for acl in RulesAbout.of(state.policy, question.query()).denying]
     if not rules:
         return ()
     title = "DENY rules here"
@@ -513,7 +522,9 @@ def _resource_rules(console: Console, state: State, question: _Question, as_of: 
     resource = question.resource
     if resource.pattern_type != PatternType.LITERAL:
         return ()
-    rules = list(state.policy.acls.candidates(resource.resource_type, resource.name))
+    about = set(rules_about(state.policy, question.query()))
+    covering = state.policy.acls.candidates(resource.resource_type, resource.name)
+    rules = [each for each in covering if each.acl in about]
     table = rule_table(
         rules,
         console.origins,
@@ -566,8 +577,9 @@ def search_page(console: Console, parameters: Parameters) -> Page:
 
     """
     text, as_of = parameters.word("q"), parameters.word("as_of")
-    query = _NameQuery.of(text)
     state = console.states.at(as_of)
+    asked = questions(console, state, text[:LONGEST], as_of)
+    query = _NameQuery(text, False) if asked or is_question(text) else _NameQuery.of(text)
     form = Form(
         key="search",
         title="Find",
@@ -576,16 +588,30 @@ def search_page(console: Console, parameters: Parameters) -> Page:
         submit="Find",
     )
     principals, resources = cut(_principals(state, query, as_of)), cut(_resources(state, query, as_of))
-    asked = questions(console, state, text[:LONGEST], as_of)
-    links = Links(key="questions", title="Questions", links=tuple(Cell(words, address) for words, address in asked))
+    links = Links(key="questions", title="Questions", links=tuple(Cell(each.words, each.address) for each in asked))
     names = " and ".join(plural(table.total or 0, table.key.removesuffix("s")) for table in (principals, resources))
     return Page(
         path=SEARCH_PATH,
         title=f"Find {text}" if text else "Find",
-        answer=plural(len(links.links), "matching question") if links.links else f"{names} {query.have_it}",
+        answer=_search_answer(text, len(asked), f"{names} {query.have_it}"),
+        notices=(Notice(text=f"Questions are such as: {'; '.join(FORMS)}"),) if is_question(text) and not asked else (),
         parts=(form, links, principals, resources),
         offset=state.offset,
+        leads_to=_destination(asked),
     )
+
+
+def _search_answer(text: str, asked: int, names: str) -> str:
+    if asked:
+        return plural(asked, "matching question")
+    # "No names have it" could be taken for "no access".
+    return f"Not understood as a question; {names}" if is_question(text) else names
+
+
+def _destination(asked: Sequence[Question]) -> str | None:
+    """Return the address of the only question that a text states in full."""
+    complete = [each.address for each in asked if each.is_complete]
+    return complete[0] if len(complete) == 1 else None
 
 
 @frozen

@@ -76,5 +76,10 @@ OWN_VIEWS = frozenset(
 )
 """Views that are also for viewers who see their own permissions only; any other view shows other principals."""
 
-AT_A_MOMENT = OWN_VIEWS
+AT_A_MOMENT = OWN_VIEWS | {why.PATH}
 """Views of the state at the moment in `as_of`; the others have moments of their own, or show the newest state."""
+
+
+def is_at_moment(path: str, parameters: Parameters) -> bool:
+    """Return whether a page is of the moment in `as_of`: changes are, unless their end is stated."""
+    return path in OWN_VIEWS or (path == why.PATH and not (parameters.word("until") or parameters.word("to")))

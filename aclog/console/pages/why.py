@@ -1,7 +1,7 @@
 """The pages of a request and of changes: the decision, when it was allowed, and the effect of a change."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from itertools import islice
 
@@ -33,6 +33,7 @@ from aclog.console.live import RuleTimeline
 from aclog.console.login.guard import decides_alone
 from aclog.console.pages.draft import RISK_MARKS
 from aclog.console.pages.generations import KAFKA_COLUMN, of_kafka
+from aclog.console.pages.openings import Opening, Openings, openings
 from aclog.console.pages.page import (
     OPERATIONS,
     PAGE_ROWS,
@@ -64,6 +65,7 @@ from aclog.console.pages.page import (
     resource_words,
     rule_cells,
     rule_url,
+    unresolved_text,
     url,
     use_cell,
 )
@@ -72,11 +74,13 @@ from aclog.console.pages.span import (
     Span,
     change_text,
     change_url,
+    day_url,
     history_notices,
     is_at_end,
     is_settled,
     kind_cell,
     known_history,
+    last_change_url,
     no_history,
     presets,
     span_facts,
@@ -133,7 +137,7 @@ def why_page(console: Console, parameters: Parameters) -> Page:
             _verdict(console, state, explanation),
             _remedy(console, explanation),
             *_operations(state, parameters, explanation),
-            _rules(explanation, as_of),
+            *_rules(explanation, as_of),
             _trace(explanation),
             _ways(console, parameters, operation, pattern),
         ),
@@ -301,26 +305,38 @@ def _shown(parameters: Parameters) -> dict[str, str]:
     return {name: parameters.text(name) for name in names}
 
 
-def _rules(explanation: Explanation, as_of: str) -> Table:
-    rows = tuple(
-        Row(
-            key=repr(each.rule.acl),
-            cells=(Cell(each.role.value), *rule_cells(each.rule.acl, as_of), Cell("; ".join(each.notes))),
-        )
-        for each in explanation.rules
-    )
+_MATCHING = (Role.DECIDES, Role.MATCHES)
+
+
+def _rules(explanation: Explanation, as_of: str) -> Iterator[Table]:
+    """Yield the rules that match the request, and the other ones on the resource."""
     total = sum(explanation.counts.values())
-    deciding = sum(each.role in (Role.DECIDES, Role.MATCHES) for each in explanation.rules)
-    return Table(
-        first=deciding,
-        key="rules",
-        title="Matching rules (deciding rule first)",
-        columns=(Column(key="role", title="Role"), *RULE_COLUMNS, Column(key="notes", title="Notes")),
-        rows=rows,
-        none="No matching rules.",
-        total=total,
-        note=f"{explanation.left_off:,} more not shown" if explanation.left_off else "",
+    matching = sum(explanation.counts.get(role, 0) for role in _MATCHING)
+    tables = (
+        ("rules", "Matching rules (deciding rule first)", "No rule matches the request.", matching, True),
+        ("others", "Other rules on the resource", "No other rules.", total - matching, False),
     )
+    for key, title, none, count, matches in tables:
+        if not matches and not count:
+            return
+        rows = tuple(
+            Row(
+                key=repr(each.rule.acl),
+                cells=(Cell(each.role.value), *rule_cells(each.rule.acl, as_of), Cell("; ".join(each.notes))),
+            )
+            for each in explanation.rules
+            if (each.role in _MATCHING) is matches
+        )
+        yield Table(
+            key=key,
+            title=title,
+            columns=(Column(key="role", title="Role"), *RULE_COLUMNS, Column(key="notes", title="Notes")),
+            rows=rows,
+            none=none,
+            total=count,
+            note=f"{count - len(rows):,} more not shown" if count > len(rows) else "",
+            is_folded=not matches,
+        )
 
 
 def _trace(explanation: Explanation) -> Lines:
@@ -424,11 +440,11 @@ class _Request:
 def when_page(console: Console, parameters: Parameters) -> Page:
     """Return when a request was allowed. Raises BadParameterError: no such request."""
     state, form = console.states.now(), _when_form(parameters)
-    request = _request(parameters)
     history = console.history
-    if history is None:
+    current = None if history is None else history.current(state.offset)
+    request = _request(console, state, parameters)
+    if history is None or current is None:
         return no_history(console, WHEN_PATH, "When", state.offset)
-    current = history.current(state.offset)
     notices = history_notices(current, state.offset)
     if isinstance(request, str):
         answer = f"Incomplete request: enter {request}."
@@ -459,14 +475,14 @@ def _name(pattern: ResourcePattern) -> str:
     return pattern_text(pattern) if is_set(pattern) else pattern.name
 
 
-def _request(parameters: Parameters) -> _Request | str:
+def _request(console: Console, state: State, parameters: Parameters) -> _Request | str:
     """Return the request, or the missing part."""
-    principal, operation = parameters.word("principal"), parameters.operation()
+    principal, operation = console.principal(state, parameters.text("principal")), parameters.operation()
     pattern = parameters.resource(parameters.resource_type() or ResourceType.TOPIC)
     if not principal or operation is None or not (pattern.name or is_set(pattern)):
         return "a principal" if not principal else "an operation" if operation is None else "a name"
     if ":" not in principal:
-        raise BadParameterError(f"principal {principal[:80]!r}: expected TYPE:NAME, such as {PRINCIPALS}")
+        raise BadParameterError(unresolved_text(principal))
     if principal == WILDCARD_PRINCIPAL:
         raise BadParameterError("principal User:*: no client has that name")
     if operation is AclOperation.ALL:
@@ -628,22 +644,26 @@ def changes_page(console: Console, parameters: Parameters) -> Page:
     timeline = current.timeline
     net = history.net(timeline, first.position, last.position)
     compared = _compared(history, timeline, span, net, in_full=parameters.flag("all"))
+    opened = Openings() if compared is None else openings(history, timeline, first.offset, last.offset)
     table = _changes_table(history, timeline, span, parameters)
-    parts: list[Part] = [span_form(parameters, timeline, span), presets(history, timeline)]
+    parts: list[Part] = [span_form(parameters, timeline, span), presets(history, timeline, parameters.word("as_of"))]
     parts.append(strip(history, timeline, span))
     unknown = ALL_KNOWN if compared is None else _turning(state.premises, compared)
     why = "" if compared is None else compared.ambiguity()
-    parts += [_not_compared(span, net) if compared is None else _difference(compared, unknown), table]
+    parts.append(_not_compared(span, net) if compared is None else _difference(compared, opened, unknown))
+    if first.position == last.position:
+        parts += _last_change(timeline)
+    parts.append(table)
     parts += [*steps(timeline, span), span_facts(console, timeline, span, net)]
     return Page(
         path=PATH,
         title="Changes",
-        answer=_change_answer(span, net, compared, unknown),
+        answer=_change_answer(span, net, compared, opened, unknown),
         command=console.command.of("diff", "--to-as-of", str(last.offset), as_of=str(first.offset)),
         parts=tuple(parts),
         handles=span_handles(timeline, span),
         notices=history_notices(current, state.offset)
-        + tuple(Notice(text=each) for each in (*span.notes, why) if each),
+        + tuple(Notice(text=each) for each in (*span.notes, why, _left_off(opened)) if each),
         offset=last.offset,
         data=tuple(difference_objects(compared.comparisons))
         if compared is not None and parameters.word("format") == "json"
@@ -676,6 +696,7 @@ def comment_file(console: Console, parameters: Parameters) -> File:
         *((unknown.decided("every request is decided the same"),) if unknown else ()),
         *(each.text for each in history_notices(current, state.offset)),
         *span.notes,
+        *_opening_lines(openings(history, timeline, span.first.offset, span.last.offset)),
     )
     review = Review(
         comparisons=named or {None: next(iter(compared.comparisons.values()))},
@@ -707,8 +728,50 @@ def _turning(premises: Premises, compared: Compared) -> Premises:
     return reduce(Premises.also, each, ALL_KNOWN)
 
 
-def _change_answer(span: Span, net: tuple[RuleChange, ...], compared: Compared | None, unknown: Premises) -> str:
+def _opening_lines(opened: Openings) -> Iterator[str]:
+    for each in opened.found:
+        for row in each.rows:
+            _, who, what, hosts, *_ = row_cells(row)
+            yield f"{each}: {who}: {what} from {hosts}"
+    if opened.left_off:
+        yield _left_off(opened)
+
+
+def _left_off(opened: Openings) -> str:
+    """Return what of a range was not compared; empty if all was."""
+    if not opened.left_off:
+        return ""
+    return f"{opened.left_off:,} more sets of rules came and went, which were not compared: choose a shorter range"
+
+
+def _last_change(timeline: RuleTimeline) -> Iterator[Facts]:
+    """Yield when the last change was, and the ways to it, for a range without one."""
+    if not len(timeline):
+        return
+    change = timeline.changes[-1]
+    time = time_of(change.timestamp)
+    items = [
+        (
+            "Last change",
+            Cell(f"{time or f'offset {change.offset:,}'}: {change_text(change)}", last_change_url(timeline)),
+        )
+    ]
+    if time:
+        items.append(("Last day with changes", Cell(time[:10], day_url(change.timestamp))))
+    yield Facts(key="last-change", title="Last change", items=tuple(items))
+
+
+def _change_answer(
+    span: Span, net: tuple[RuleChange, ...], compared: Compared | None, opened: Openings, unknown: Premises
+) -> str:
     """Return the answer; `unknown`: premises that could turn "no difference"."""
+    count = sum(len(each.rows) for each in opened.found)
+    answer = _net_answer(span, net, compared, unknown)
+    return f"{answer.removesuffix('.')}; {count:,} opened and closed within this range" if count else answer
+
+
+def _net_answer(span: Span, net: tuple[RuleChange, ...], compared: Compared | None, unknown: Premises) -> str:
+    """Return the answer about the difference between the two states."""
     count = span.last.position - span.first.position
     where = f"between {span.first} and {span.last}"
     has_rows = compared is not None and bool(compared.rows)
@@ -740,29 +803,34 @@ def _not_compared(span: Span, net: tuple[RuleChange, ...]) -> Facts:
     return Facts(key="not-compared", title=_DIFFERENCE, items=((why, cell),))
 
 
-def _difference(compared: Compared, unknown: Premises) -> Table:
+def _difference(compared: Compared, opened: Openings, unknown: Premises) -> Table:
+    """Return the access that differs between two states, or was open in between only, the riskiest first."""
     titles = ("risk", *TITLES)
     columns = tuple(Column(key=title.replace(" ", "_"), title=title.capitalize()) for title in titles)
-    by_kafka = any(each.only for each in compared.rows)
-    page = by_risk(compared.rows)[:PAGE_ROWS]
-    rows = ((_difference_row(*each), each[0].only) for each in page)
-    remaining = len(compared.rows) - len(page)
+    within = {id(row): each for each in opened.found for row in each.rows}
+    every = (*compared.rows, *(row for each in opened.found for row in each.rows))
+    by_kafka = any(each.only for each in every)
+    page = by_risk(every)[:PAGE_ROWS]
+    rows = ((_difference_row(*each, within.get(id(each[0]))), each[0].only) for each in page)
+    remaining = len(every) - len(page)
     return Table(
         key="difference",
         title=_DIFFERENCE,
         columns=(*columns, KAFKA_COLUMN) if by_kafka else columns,
         rows=tuple(of_kafka(row, only) if by_kafka else row for row, only in rows),
         none=f"{unknown.decided('Every request is decided the same')}.",
-        total=len(compared.rows),
-        note=f"the first {PAGE_ROWS} of {len(compared.rows):,}: the command line shows all" if remaining else "",
+        total=len(every),
+        note=f"the first {PAGE_ROWS} of {len(every):,}: the command line shows all" if remaining else "",
     )
 
 
-def _difference_row(report: ReportRow, judgement: Judgement) -> Row:
+def _difference_row(report: ReportRow, judgement: Judgement, opening: Opening | None) -> Row:
     texts = row_cells(report)
     directions = set(report.row.directions)
     mark = None if len(directions) > 1 else Mark.GAINED if Direction.GAINED in directions else Mark.LOST
     look = RISK_MARKS[judgement.risk]
+    if opening is not None:
+        texts = (str(opening), *texts[1:])
     cells = (Cell(judgement.risk.name.lower(), mark=look), *map(Cell, texts))
     return Row(key=repr(texts), cells=cells, mark=mark, look=look)
 

@@ -427,6 +427,8 @@ class WebConsole:
             return await self._pools.newest(None, _json, _confirmed(rendered.page, around), rendered.status)
         if form == "csv":
             return await self._pools.newest(None, _csv, rendered.page, parameters.word("table"))
+        if rendered.page.leads_to is not None:
+            return leading(request, rendered.page.leads_to, is_other=True)
         return _html(request, rendered, around)
 
     async def _know_version(self, request: Request, console: Console) -> None:

@@ -32,7 +32,7 @@ from aclog.console.pages.page import (
     exact_field,
     url,
 )
-from aclog.console.pages.views import AT_A_MOMENT, GROUPS, MENU
+from aclog.console.pages.views import GROUPS, MENU, is_at_moment
 from aclog.metalog.errors import printable
 from aclog.terminal.tables import formula_free
 
@@ -44,11 +44,10 @@ def cell_html(cell: Cell) -> Markup:
     return Markup(_cell(cell))  # noqa: S704 (its texts are escaped)
 
 
-def rows_html(table: Table, *, rest: bool = False) -> Markup:
-    """Return the rows of a table: the first ones, which are shown, or the rest, which is folded."""
+def rows_html(table: Table) -> Markup:
+    """Return the rows of a table."""
     begins = [_NUMBER if column.is_number else _TEXT for column in table.columns]
-    rows = table.rows if table.first is None else table.rows[table.first :] if rest else table.rows[: table.first]
-    return Markup("\n".join(_row(row, begins) for row in rows))  # noqa: S704 (its texts are escaped)
+    return Markup("\n".join(_row(row, begins) for row in table.rows))  # noqa: S704 (its texts are escaped)
 
 
 def lines_html(table: Table) -> Markup:
@@ -255,7 +254,7 @@ def _moment(path: str, parameters: Parameters) -> dict[str, object]:
     present = Parameters({name: value for name, value in parameters.values.items() if name != "as_of"})
     return {
         "as_of": parameters.word("as_of"),
-        "keeps_moment": path in AT_A_MOMENT,
+        "keeps_moment": is_at_moment(path, parameters),
         "present": _here(path, present),
     }
 

@@ -10,7 +10,7 @@ from aclog.console.pages.page import Parameters
 from aclog.console.pages.states import Console, Entry, Listing
 from aclog.console.pages.views import VIEWS
 from tests.support.builders.acls import acl
-from tests.support.web.consoles import console_of, look
+from tests.support.web.consoles import console_of, look, view
 from tests.support.web.points import HeldSource, image_of
 
 RULES = (
@@ -93,7 +93,20 @@ def test_names_come_with_their_kind_the_ones_that_begin_so_first(console):
     [
         ("who can read ord", "who can READ TOPIC ord*"),
         ("who can delete group readers", "who can DELETE GROUP readers"),
-        ("Who can read not there", "who can READ TOPIC not there"),
+        ("Who can read nowhere?", "who can READ TOPIC nowhere"),
+        ("who can read orders from 10.0.0.9", "who can READ TOPIC orders from 10.0.0.9"),
+        ("why can alice read orders from ::1", "why can User:alice READ TOPIC orders from 0:0:0:0:0:0:0:1"),
+        ("what can alice do from 10.0.0.9", "what can User:alice do from 10.0.0.9"),
+        ("who can delete topics beginning with billing.", "who can DELETE TOPIC billing.*"),
+        ("who can delete topics starting with billing.", "who can DELETE TOPIC billing.*"),
+        ("who can delete all topics whose names begin with nowhere.", "who can DELETE TOPIC nowhere.*"),
+        ("who can read groups that start with read", "who can READ GROUP read*"),
+        ("who can read names with the prefix ord", "who can READ TOPIC ord*"),
+        ("who can delete billing.*", "who can DELETE TOPIC billing.*"),
+        ("who can alter the cluster", "who can ALTER CLUSTER"),
+        ("since when can alice read orders", "when could User:alice READ TOPIC orders"),
+        ("when can alice read orders from 10.0.0.9", "when could User:alice READ TOPIC orders from 10.0.0.9"),
+        ("why can bob read orders", "why can User:bob READ TOPIC orders"),
         ("why can alice read orders", "why can User:alice READ TOPIC orders"),
         ("can User:alice read group readers", "why can User:alice READ GROUP readers"),
         ("when could alice write orders", "when could User:alice WRITE TOPIC orders"),
@@ -104,6 +117,50 @@ def test_names_come_with_their_kind_the_ones_that_begin_so_first(console):
 )
 def test_questions_are_understood(console, text, first):
     assert ("question", first) in complete(console, text)[:3]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "who can read billing.eu from nowhere",
+        "who can read billing.eu from 10.0.0",
+        "who can read not there",
+        "why can alice read billing eu",
+        "who can read topics beginning with billing eu",
+        "who can read bill*ing",
+    ],
+)
+def test_no_question_is_about_a_topic_that_cannot_be(console, text):
+    assert [kind for kind, _ in complete(console, text)] == ["rules"]
+    page = view(console, "/search", q=text)
+    assert page.answer.startswith("Not understood as a question")
+    assert "who can read orders" in page.notices[0].text
+
+
+def test_a_host_in_a_question_is_the_host_of_its_page(console):
+    asked = {
+        each["text"]: each["url"] for each in completions(console, Parameters({"q": "who can read orders from ::1"}))
+    }
+    path, _, query = asked["who can READ TOPIC orders from 0:0:0:0:0:0:0:1"].partition("?")
+    assert VIEWS[path](console, Parameters.of(query)).command.endswith("--host 0:0:0:0:0:0:0:1")
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("who can read billing.eu", "/resource?type=TOPIC&name=billing.eu&operation=READ"),
+        ("who can read billing.*", "/resource?type=TOPIC&name=billing.&pattern=PREFIXED&operation=READ"),
+        ("who can read nowhere", "/resource?type=TOPIC&name=nowhere&operation=READ"),
+        ("what can alice do?", "/principal?name=User%3Aalice"),
+        ("why can alice read orders", "/why?principal=User%3Aalice&operation=READ&type=TOPIC&name=orders"),
+        ("who can read bill", None),
+        ("who can read readers", None),
+        ("what can ali", None),
+        ("orders", None),
+    ],
+)
+def test_a_question_in_full_leads_to_its_answer(console, text, address):
+    assert view(console, "/search", q=text).leads_to == address
 
 
 @pytest.mark.parametrize("text", ["o", "user", "who can read ord", "why can alice read o", "what can", "f", "w", "c"])

@@ -15,7 +15,7 @@ from aclog.snapshots.publisher import recover
 from tests.support.builders.acls import acl
 from tests.support.builders.log_files import KAFKA_LOGS
 from tests.support.web.consoles import column, console_of, table, view
-from tests.support.web.finders import HeldFinder, watched
+from tests.support.web.finders import HeldFinder, item, watched
 from tests.support.web.histories import console_on, whole
 from tests.support.web.points import HeldSource, image_of
 
@@ -54,6 +54,16 @@ def test_what_was_not_scanned_is_unknown_and_not_none() -> None:
     page = view(console, "/")
     assert (tiles(page)["Unused"], tiles(page)["Findings"]) == ("unknown", "0")
     assert table(page, "attention").none == "No findings in what was scanned."
+
+
+def test_findings_that_are_left_out_are_counted() -> None:
+    found = LookResult(items=tuple(item(f"0{number} one", RULES[0]) for number in range(6)))
+    console = watched(console_of(HeldSource(image_of(*RULES))), {Kind.LINT: HeldFinder(found)})
+    assert console.lookout is not None
+    console.lookout.round()
+    attention = table(view(console, "/"), "attention")
+    assert (len(attention.rows), attention.total) == (5, 6)
+    assert attention.note == "the first 5 of 6; unknown: unused, drift, tests"
 
 
 @pytest.fixture(scope="module")

@@ -60,6 +60,16 @@ def test_who_can_is_all_who_can_and_why(console: Console) -> None:
     assert "all principals" in everyone.answer
 
 
+def test_matching_rules_are_those_that_match(console: Console) -> None:
+    page = view(console, "/resource", type="TOPIC", name="orders", operation="DESCRIBE_CONFIGS")
+    assert column(page, "rules", "principal") == ["User:team"]
+    assert len(column(view(console, "/resource", type="TOPIC", name="orders"), "rules", "principal")) == 4
+    denied = view(console, "/why", principal="User:nobody", operation="READ", name="orders")
+    assert (table(denied, "rules").total, table(denied, "rules").none) == (0, "No rule matches the request.")
+    others = table(denied, "others")
+    assert others.total == len(others.rows) == 4
+
+
 def test_who_can_consume_a_resource_or_all_that_begin_so(console: Console) -> None:
     assert column(view(console, "/resource", name="orders", intent="consume"), "who", "who")[0] == "User:alice"
     below = view(console, "/resource", name="billing.", pattern="PREFIXED", operation="READ")
@@ -77,7 +87,8 @@ def test_what_a_principal_may_do(console: Console) -> None:
     assert "super user" in view(console, "/principal", name="User:root").answer
     assert column(view(console, "/principal"), "principals", "principal")[0] == "User:*"
     with pytest.raises(BadParameterError, match="expected TYPE:NAME"):
-        view(console, "/principal", name="alice")
+        view(console, "/principal", name="nobody")
+    assert view(console, "/principal", name=" alice ").title == "User:alice"
 
 
 def test_why_is_the_decision_its_rules_and_what_would_change_it(console: Console) -> None:

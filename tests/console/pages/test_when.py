@@ -5,18 +5,22 @@ from random import Random
 import pytest
 
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import ResourcePattern
-from aclog.authorizer.codes import AclOperation, ResourceType
+from aclog.authorizer.acl import ResourcePattern, acl_text
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.settings import Settings
+from aclog.console.pages.completion import completions
 from aclog.console.pages.page import BadParameterError, Parameters, url
 from aclog.console.pages.why import when_page
 from aclog.snapshots.history import history
 from aclog.snapshots.publisher import recover
 from tests.support.analysis.timelines import batches_of
+from tests.support.builders.acls import acl
 from tests.support.builders.log_files import DATA
 from tests.support.builders.state_logs import write_log
+from tests.support.web.consoles import console_of, view
 from tests.support.web.histories import console_on, whole
+from tests.support.web.points import HeldSource, image_of
 
 WEEK = DATA / "week" / "log"
 
@@ -80,6 +84,49 @@ def test_why_the_consumer_stopped():
     assert all(row.cells[-1].url.startswith("/why?principal=User%3Abilling") for row in rows)
 
 
+def test_a_name_without_its_type_is_the_principal_of_that_name():
+    with console_on(WEEK) as console:
+        whole(console.history.live)
+        assert page(console, principal="contractor", operation="READ", name="payments.eu").title == (
+            "When: User:contractor READ payments.eu"
+        )
+        [question, *_] = completions(console, Parameters({"q": "when could shop write clicks"}))
+    assert question["text"] == "when could User:shop WRITE TOPIC clicks"
+
+
+def test_a_principal_of_the_past_is_resolved_as_one_of_now(tmp_path):
+    source = HeldSource(image_of(acl("orders", "User:alice")))
+    with console_on(WEEK) as console:
+        whole(console.history.live)
+        then = console.states.at("0")
+        assert "User:contractor" not in then.listing.principals
+        assert console.principal(then, "contractor") == "User:contractor"
+        assert console_of(source).principal(then, "contractor") == "contractor"
+
+
+@pytest.mark.parametrize(
+    ("asked", "covers"),
+    [
+        ({"name": "payments.eu"}, lambda name, is_prefix: name == "payments.eu" or (is_prefix and name == "payments.")),
+        ({"name": "payments.*"}, lambda name, _: name.startswith("payments.")),
+    ],
+)
+def test_the_last_changes_are_of_all_rules_that_cover_the_resource(asked, covers):
+    with console_on(WEEK) as console:
+        whole(console.history.live)
+        shown = view(console, "/resource", **asked)
+    expected = [
+        f"{each.kind.value.lower()} {acl_text(each.rule.acl)}"
+        for each in reversed(list(history(WEEK)))
+        if each.rule.acl.resource_type == ResourceType.TOPIC
+        and covers(each.rule.acl.resource_name, each.rule.acl.pattern_type == PatternType.PREFIXED)
+    ]
+    [latest] = [each for each in shown.tables() if each.key == "latest"]
+    assert [f"{row.cells[1].text} {row.cells[2].text}" for row in latest.rows] == expected
+    assert latest.total == len(expected)
+    assert "User:contractor" in latest.rows[0].cells[2].text
+
+
 def test_what_was_before_the_known_history_is_not_never(tmp_path):
     directory = write_log(tmp_path / "log", *batches_of(Random(1), 60, odd=0))
     with console_on(directory, most=10) as console:
@@ -92,7 +139,7 @@ def test_what_was_before_the_known_history_is_not_never(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ({"principal": "alice", "operation": "READ", "name": "a"}, "expected TYPE:NAME"),
+        ({"principal": "nobody", "operation": "READ", "name": "a"}, "expected TYPE:NAME"),
         ({"principal": "User:*", "operation": "READ", "name": "a"}, "no client has that name"),
         ({"principal": "User:a", "operation": "ALL", "name": "a"}, "ALL is not a request operation"),
         ({"principal": "User:a", "operation": "EAT", "name": "a"}, "operation: "),
