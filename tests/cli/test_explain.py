@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.filelog.files import MirrorProperties, write_mirror_properties
+from aclog.metalog.filelog.locks import LOCK_FILE
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker
@@ -19,8 +20,10 @@ ASKED = ("--principal", "User:bob", "--operation", "WRITE", "--topic", "payments
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy of a Kafka log without its meta.properties: it belongs to no Kafka node."""
-    return Path(shutil.copytree(DATA / "__cluster_metadata-0", tmp_path / "a copy"))
+    """A copy of a Kafka log without its meta.properties, which aclog has written since: it belongs to no Kafka node."""
+    log = Path(shutil.copytree(DATA / "__cluster_metadata-0", tmp_path / "a copy"))
+    (log / LOCK_FILE).touch()
+    return log
 
 
 def advised(*arguments):
@@ -45,6 +48,11 @@ def test_for_a_kafka_log_and_a_checkpoint_kafka_acls_is_advised():
         command = advised("explain", *source, *ASKED)
         assert command.startswith("kafka-acls.sh --bootstrap-server HOST:PORT --remove --deny-principal User:bob ")
         assert "--force" not in command
+
+
+def test_for_a_copy_that_aclog_has_not_written_kafka_acls_is_advised(copy):
+    (copy / LOCK_FILE).unlink()
+    assert advised("explain", "--log", copy, *ASKED).startswith("kafka-acls.sh --bootstrap-server HOST:PORT --remove ")
 
 
 def test_for_a_mirror_kafka_acls_is_advised(copy):

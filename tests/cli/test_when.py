@@ -76,7 +76,9 @@ def test_text(log):
         "from offset 2, 1970-01-01T00:00:03.000Z: added ALLOW User:bob READ on TOPIC LITERAL 't' from *",
         "  to offset 5, 1970-01-01T00:00:04.000Z: removed ALLOW User:bob READ on TOPIC LITERAL 't' from *",
     ]
-    assert aclog("when", "--log", log, *ASK, "--principal", "User:eve").ok().lines == ["never"]
+    assert aclog("when", "--log", log, *ASK, "--principal", "User:eve").ok().lines == [
+        "never: User:eve READ TOPIC t from any host"
+    ]
     assert aclog("when", "--log", log, *ASK, "--principal", "User:eve", "--format", "jsonl").ok().lines == []
     assert aclog("when", "--log", log, *ASK, "--principal", "User:alice").ok().lines[-1] == "  until now"
 
@@ -123,7 +125,8 @@ def test_what_was_before_a_checkpoint_is_unknown(tmp_path):
     short = write_log(tmp_path / "short", [acl(2, name="t")], base=3, times=[9000])
     write_checkpoint(recover(write_log(tmp_path / "whole", [acl(1)], [acl(3)], [removal(3)]), 3).image, short)
     never = aclog("when", "--log", short, *ASK, "--principal", "User:nobody").ok()
-    assert never.lines == ["never since offset 3, with which the history begins"]
+    where = "User:nobody READ TOPIC t from any host"
+    assert never.lines == [f"never since offset 3, with which the history begins: {where}"]
     for form in ("text", "jsonl"):
         asked = aclog("when", "--log", short, *ASK, "--format", form).ok()
         assert "the history begins at offset 3: what was before it is unknown" in asked.err
