@@ -79,7 +79,9 @@ def when(
     by_kafka = None if settings.is_kafka_stated else kafka
     asked = action.operation.name if action.operation is not None else f"to {action.intent}"
     on = ", ".join(f"{ResourceType(each.resource_type).name} {pattern_text(each)}" for each in action.resources())
-    request = " ".join(part for part in (who_text(principals), asked, on, f"from {who.host or 'any host'}") if part)
+    # Of everyone, `never` is that no principal had access, not that one of them lacked it.
+    asker = "any principal" if who.is_everyone() else who_text(principals)
+    request = " ".join(part for part in (asker, asked, on, f"from {who.host or 'any host'}") if part)
     last = "until now" if source.as_of is None else f"still so at offset {end}, where the history ends (--as-of)"
     if who.is_everyone():
         timelines = intervals_by_principal(

@@ -499,9 +499,11 @@ class ChosenSource:
 
         Not of a past moment: nodes return the settings of now.
         """
-        from aclog.sources.live import QuorumSource, no_authorizer_text
+        if self.source.change_place.bootstrap_controller is None or self.moment is not None:
+            return
+        from aclog.sources.live import QuorumSource, no_authorizer_text  # what connects: other sources do without
 
-        if isinstance(self.source, QuorumSource) and self.moment is None:
+        if isinstance(self.source, QuorumSource):
             text = no_authorizer_text(settings_of(self.source), self.source.name)
             if text is not None:
                 note(text)

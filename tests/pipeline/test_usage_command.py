@@ -50,6 +50,11 @@ def test_what_is_said(spark, tmp_path, capsys):
         ),
         "",
         f"{out}/rules: all removable ACLs can be removed together",
+        *(
+            f"  NOT_JUDGED      ALLOW {who} READ on TOPIC LITERAL 'orders' from *: may apply to 1 access that could "
+            "not be read or decided"
+            for who in ("User:a", "User:*")
+        ),
         "",
         "denied  last                  principal  host      operation  resource   rule",
         "1       2026-03-01T12:00:00Z  User:a     10.0.0.1  READ       TOPIC:pay  DefaultDeny",
