@@ -268,7 +268,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
     "test": (Row(words="test {}/cases.yaml", strong="1 passed$", check=True, object_=verdict("PASSED")),),
     "who-can": (Row(words="who-can --operation WRITE --topic t", strong="^no principal$"),),
     "what-can": (Row(words="what-can --principal User:z", strong="^nothing$"),),
-    "when": (Row(words="when --operation WRITE --topic t", strong="^never: ", live=False),),
+    "when": (Row(words="when --operation WRITE --topic t", strong="^never: (?!.* unless )", live=False),),
     "lint": (
         Row(words="lint", strong="10 dead-deny", by=ALL - {USERS}),
         Row(words="lint --select 04", strong="^no findings in 3 rules$"),
@@ -504,7 +504,7 @@ RANGES = (
     Row(words="why User:r ranged --host 10.1.2.3", strong="^DENIED +User:r(?!.*only)"),
     Row(words="who-can --operation READ --topic ranged", strong="^no principal$"),
     Row(words="what-can --principal User:r", strong="^nothing$"),
-    Row(words="when --operation READ --topic ranged", strong="^never: "),
+    Row(words="when --operation READ --topic ranged", strong="^never: (?!.* unless )"),
     Row(words="check not-granted --operation READ --topic ranged", strong="^PROVED", check=True, object_=PROVED),
     Row(
         words="check only --operation READ --topic ranged --principal User:z",
@@ -728,7 +728,7 @@ NAMED: dict[str, tuple[Row, ...] | str] = {
     "explain": (Row(words="explain --principal User:a --operation READ --topic pii*", strong="^DENIED: User:a"),),
     "why": (Row(words="why User:a pii*", strong="^DENIED +User:a"),),
     "who-can": (Row(words="who-can --operation READ --topic pii*", strong="^no principal$"),),
-    "when": (Row(words="when --operation READ --topic pii*", strong="^never: "),),
+    "when": (Row(words="when --operation READ --topic pii*", strong="^never: (?!.* unless )"),),
     "check not-granted": (
         Row(words="check not-granted --operation READ --topic pii*", strong="^PROVED", check=True, object_=PROVED),
     ),
