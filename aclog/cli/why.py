@@ -513,7 +513,8 @@ def _since_text(answer: Answer) -> str:
     if event.change is not None:
         start = f"{time}, " if time else ""
         return f"{start}offset {event.offset}: {change_text(event.change)}{made_by_text(since.made_by)}"
-    never = "never denied" if since.allowed else "never allowed"
+    premises = answer.shown.explanation.premises
+    never = premises.decided("never denied" if since.allowed else "never allowed")
     begins = f", offset {event.offset} or before" if event.offset else ""
     text = f"the beginning of the log{begins} ({f'{time}, ' if time else ''}{never})"
     if since.rule_added is None:

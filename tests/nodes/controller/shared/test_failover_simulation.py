@@ -225,6 +225,7 @@ async def _agree(topic, nodes, history) -> None:
         except RequestError as error:  # it resigned meanwhile
             if error.code != NOT_CONTROLLER:
                 raise
+            await asyncio.sleep(0.005)  # it refuses before its term has ended, which needs the event loop
         await until(leads)
     end = topic.store.high_watermark()
     await until(lambda: all(node.publisher.current.end_offset == end for node in nodes.values()))
