@@ -125,7 +125,7 @@ def test_when_without_a_principal_has_rows_by_principal_as_with_each(log: Path) 
     assert [{key: row[key] for key in row if key != "principals"} for row in rows] == list(map(json.loads, alone))
     assert (
         aclog("when", log, "--operation", "WRITE", "--topic", "t").ok().out
-        == "never: everyone WRITE TOPIC t from any host\n"
+        == "never: any principal WRITE TOPIC t from any host\n"
     )
     asked = ("--principal", "User:x", "--intent", "consume", "--topic", "t", "--group", "g", "--host", "10.0.0.1")
     assert aclog("when", log, *asked).ok().out == "never: User:x to consume TOPIC t, GROUP g from 10.0.0.1\n"
