@@ -501,7 +501,7 @@ class ChosenSource:
         """
         if self.source.change_place.bootstrap_controller is None or self.moment is not None:
             return
-        from aclog.sources.live import QuorumSource, no_authorizer_text  # what connects: other sources do without
+        from aclog.sources.live import QuorumSource, no_authorizer_text  # what connects, which other sources need not
 
         if isinstance(self.source, QuorumSource):
             text = no_authorizer_text(settings_of(self.source), self.source.name)
