@@ -102,6 +102,11 @@ Names: TypeAlias = tuple[NamePart, ...]
 ANY_NAME: Names = (Subtree(prefix=""),)
 
 
+def without_exceptions(part: NamePart) -> NamePart:
+    """Return a part with the names that it leaves out."""
+    return part if isinstance(part, Literal) else Subtree(prefix=part.prefix)
+
+
 def contains(names: Names, name: str) -> bool:
     """Return whether one of the parts contains a name."""
     return any(name in part for part in names)

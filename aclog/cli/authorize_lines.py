@@ -20,7 +20,7 @@ from aclog.metalog.json_object import json_string, parse_object, text_field
 from aclog.ops.policies import each_generation
 from aclog.snapshots.image import Image
 from aclog.snapshots.image_file import check_mapping
-from aclog.sources.acl_lines import blocks, display_name
+from aclog.sources.acl_lines import blocks, display_name, without_mark
 from aclog.terminal.columns import Column, OutputFormat, Row, json_text
 from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import complain
@@ -81,7 +81,7 @@ class _Counted:
     def blocks(self) -> Iterator[Sequence[bytes]]:
         """Yield blocks of lines. Raises as decide_requests."""
         with progress("deciding requests", BYTES, streams=True) as advance:
-            for block in blocks(self.path, advance):
+            for block in without_mark(blocks(self.path, advance)):
                 self.lines += len(block)
                 if block:
                     yield block

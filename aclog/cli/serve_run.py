@@ -1,7 +1,6 @@
 """A node in this process, from its configuration to its shutdown."""
 
 import asyncio
-import gc
 import logging
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog.meta_properties import MetaProperties, read_meta_properties
 from aclog.server.audit_log import AuditLog, JsonLines, KafkaLines
 from aclog.server.controller.shared import check_installed
-from aclog.server.loops import loop_for
+from aclog.server.loops import loop_for, prepare_collector
 from aclog.server.node import Node, check_certificates
 from aclog.server.node_log import configure_logging
 from aclog.server.storage import ensure_formatted, require_formatted
@@ -46,9 +45,7 @@ def run_node(
     configure_logging(node_id=config.node_id, json=json, level=level)
     for note in config.notes:
         _log.warning("%s", note)
-    gc.collect()
-    gc.freeze()  # imported modules stay for good: the collector need not scan them
-    gc.set_threshold(5_000, 2, 10_000)  # short pauses
+    prepare_collector()
     kind = loop_for(config)
     _log.info("event loop: %s", kind.name)
     metrics = Metrics()

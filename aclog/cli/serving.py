@@ -1,7 +1,6 @@
 """Serving over the web: the address, TLS, and who can reach it."""
 
 import asyncio
-import gc
 import logging
 import signal
 import socket
@@ -33,6 +32,7 @@ from aclog.console.pdp.direct import Answering, DirectConnection
 from aclog.metalog.errors import ConfigError
 from aclog.server.connection_budget import ConnectionBudget
 from aclog.server.http_endpoint import Check, HttpEndpoint
+from aclog.server.loops import prepare_collector
 from aclog.server.network.admission import connections_within_files
 from aclog.sources.choice import ChosenSource, gaps_of, settings_premises
 from aclog.sources.server_flags import parse_servers
@@ -161,9 +161,7 @@ def serve(
 
     """
     config = server_config(app, endpoint, is_timed=is_timed, answering=answering)
-    gc.collect()
-    gc.freeze()  # imported modules stay for good: the collector need not scan them
-    gc.set_threshold(5_000, 2, 10_000)  # short pauses
+    prepare_collector()
     before = signal.getsignal(signal.SIGHUP)
     if hangup is not None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is a loop

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import compress, groupby
 from pathlib import Path
 from typing import Any, Final
@@ -76,9 +77,9 @@ def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[s
     yield from after
     yield from _unjudged(usage_report)
     yield from evidence_notes(usage_report)
-    texts = {row["id"]: _rule_text(row) for row in usage_report.rules.to_pylist()} if len(usage_report.denied) else {}
     denied = usage_report.denied.slice(0, SHOWN_DENIED).to_pylist()
     if denied:
+        texts = _rule_texts(usage_report.rules, {row["rule_id"] for row in denied})
         yield ""
         header = ("denied", "last", "principal", "host", "operation", "resource", "rule")
         yield from aligned(
@@ -197,6 +198,12 @@ def _removable(usage_report: UsageReport) -> Iterator[str]:
             yield f"  ... and {len(rules) - _SHOWN_RULES:,} more (--format table or jsonl)"
     else:
         yield "no ACL is known to be removable"
+
+
+def _rule_texts(rules: pa.Table, ids: AbstractSet[str | None]) -> dict[str, str]:
+    """Return the texts of a few rules by their ids."""
+    some = rules.filter(pc.is_in(rules.column("id"), pa.array(ids, pa.string())))
+    return {row["id"]: _rule_text(row) for row in some.to_pylist()}
 
 
 def _rule_text(row: dict[str, Any]) -> str:

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from attrs import frozen
 
@@ -40,7 +41,11 @@ class Files(Protocol):
 
 def is_patched(acl: StandardAcl, origins: Origins) -> bool:
     """Return whether a file states a rule whose format is edited."""
-    return any(isinstance(each, FileOrigin) and each.form in EDITORS and not each.calls for each in origins.of(acl))
+    return any(isinstance(each, FileOrigin) and _is_edited(each) for each in origins.of(acl))
+
+
+def _is_edited(origin: FileOrigin) -> bool:
+    return origin.form in EDITORS and not origin.calls
 
 
 def patch_lines(changes: Sequence[RuleChange], files: Files, rules: Iterable[StandardAcl]) -> Iterator[str]:
@@ -84,6 +89,10 @@ def patch_lines(changes: Sequence[RuleChange], files: Files, rules: Iterable[Sta
 # The rules of the source and where they are stated; which files change.
 
 
+_Counted: TypeAlias = Counter[tuple[str, StandardAcl]]
+"""How often each file states each rule."""
+
+
 @frozen(eq=False)
 class _Statements:
     located: Sequence[tuple[FileOrigin, StandardAcl]]
@@ -103,7 +112,7 @@ class _Statements:
         """Return the format of a file of which there are statements."""
         return next(origin.form for origin, _ in self.located if origin.file == file)
 
-    def counted(self, only: Sequence[str] | None = None) -> Counter[tuple[str, StandardAcl]]:
+    def counted(self, only: Sequence[str] | None = None) -> _Counted:
         """Return how often each file states each rule; `only`: those files."""
         return Counter((origin.file, acl) for origin, acl in self.located if only is None or origin.file in only)
 
@@ -124,9 +133,8 @@ def _edits(changes: Sequence[RuleChange], statements: _Statements) -> dict[str, 
     first: str | None = None
     home: dict[str, str] = {}
     for origin, acl in statements.located:
-        is_edited = origin.form in EDITORS and not origin.calls
         if acl in gone:
-            if not is_edited:
+            if not _is_edited(origin):
                 what = f"a file of the format {origin.form}" if origin.form not in EDITORS else "a module"
                 raise ConfigError(
                     f"{origin.file}:{origin.line}: {acl_text(acl)} is stated by {what}, which is not edited"
@@ -134,7 +142,7 @@ def _edits(changes: Sequence[RuleChange], statements: _Statements) -> dict[str, 
             removed = edits.setdefault(origin.file, _Changes(removed=[], added=[])).removed
             removed += [acl] if acl not in removed else []
             stated.add(acl)
-        if is_edited:
+        if _is_edited(origin):
             first = first or origin.file
             home.setdefault(acl.principal, origin.file)
     if missing := [each for each in changes if not each.added and each.acl not in stated]:
@@ -173,10 +181,10 @@ def _check(files: Files, statements: _Statements, edits: Mapping[str, _Changes],
             del expected[file, acl]
         expected.update((file, acl) for acl in changes.added)
     try:
-        found = _read(files, contents, only)
+        found = _found(files, contents).counted(only)
     except (MetadataError, OSError) as error:
         raise ConfigError(f"not patched, as the patched files cannot be read: {error}") from error
-    for file, acl in (*(found - expected), *(expected - found)):
+    for file, acl in _differing(found, expected):
         verb = "state" if found[file, acl] > expected[file, acl] else "no longer state"
         raise ConfigError(f"{file}: not patched, as the patched file would {verb} {acl_text(acl)}")
 
@@ -193,16 +201,17 @@ def _check_unchanged(files: Files, statements: _Statements, touched: Sequence[st
     """Raise ConfigError if the files state other rules than those that were read, which no edit fits."""
     only = None if files.own_paths is None else touched
     try:
-        found = _read(files, {}, only)
+        found = _found(files, {}).counted(only)
     except (MetadataError, OSError) as error:
         raise ConfigError(f"{touched[0]}: the file has changed since it was read: {error}") from error
     expected = statements.counted(only)
-    for file, _ in (*(found - expected), *(expected - found)):
+    for file, _ in _differing(found, expected):
         raise ConfigError(f"{file}: the file has changed since it was read")
 
 
-def _read(files: Files, contents: Mapping[str, bytes], only: Sequence[str] | None) -> Counter[tuple[str, StandardAcl]]:
-    return _found(files, contents).counted(only)
+def _differing(found: _Counted, expected: _Counted) -> Iterator[tuple[str, StandardAcl]]:
+    """Yield the rules, each with its file, that are not stated as often as expected."""
+    return chain(found - expected, expected - found)
 
 
 def _found(files: Files, contents: Mapping[str, bytes]) -> _Statements:

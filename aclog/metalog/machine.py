@@ -46,8 +46,9 @@ def _socket(*args: Any, **kwargs: Any) -> Any:
 
 
 def _uniform(low: float, high: float) -> float:
-    """Return a number of a range, as random.uniform, from 53 random bits of the system."""
-    return low + (high - low) * (int.from_bytes(os.urandom(7), "big") >> 3) / (1 << 53)
+    from random import SystemRandom  # noqa: PLC0415 - of its own: it leaves the program's seed alone
+
+    return SystemRandom().uniform(low, high)
 
 
 def _boot_time() -> float:

@@ -6,7 +6,7 @@ from itertools import takewhile
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions import Query, Region, Subtree, only, pattern_meets
+from aclog.analysis.regions import Query, Region, only, pattern_meets, without_exceptions
 from aclog.analysis.timeline import (
     Event,
     Question,
@@ -154,7 +154,7 @@ class RowsSince:
         )
         documented = self._dated.settings.documented
         # A DENY rule on a name that the region leaves out explains why the name is left out.
-        names = tuple(Subtree(prefix=part.prefix) if isinstance(part, Subtree) else part for part in region.names)
+        names = tuple(map(without_exceptions, region.names))
         meets = pattern_meets(rule.resource_name, rule.pattern_type, names, documented=documented)
         return (is_theirs or ":" not in rule.principal) and meets
 

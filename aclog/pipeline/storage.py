@@ -154,10 +154,10 @@ def copy_to_local(spark: SparkSession, name: str, target: Path) -> None:
         _file_system(spark, name).copyToLocalFile(False, _path(spark, name), path, raw)
 
 
-def delete(spark: SparkSession, name: str, *, recursive: bool = False) -> None:
-    """Delete a file or a directory. Raises ConfigError: there is no such file, or as `exists`."""
+def delete(spark: SparkSession, name: str) -> None:
+    """Delete a file or an empty directory. Raises ConfigError: there is no such file, or as `exists`."""
     with _errors(name):
-        deleted = bool(_file_system(spark, name).delete(_path(spark, name), recursive))
+        deleted = bool(_file_system(spark, name).delete(_path(spark, name), False))
     if not deleted:
         raise ConfigError(f"{name}: deleted by another process")
 

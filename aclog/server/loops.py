@@ -1,6 +1,7 @@
 """Event loops, threads and futures between them."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -51,6 +52,13 @@ def installed_loop() -> LoopKind:
         return ASYNCIO
     uvloop = import_module("uvloop")
     return LoopKind(name=f"uvloop {uvloop.__version__}", factory=uvloop.new_event_loop)
+
+
+def prepare_collector() -> None:
+    """Have the garbage collector leave alone what is imported, and pause briefly: for a process that serves."""
+    gc.collect()
+    gc.freeze()  # imported modules stay for good: the collector need not scan them
+    gc.set_threshold(5_000, 2, 10_000)  # short pauses
 
 
 # A concurrent Future that an event loop's own thread completes, without the locks of Future.

@@ -1,6 +1,5 @@
 """ACLs and changes as JSON lines, and other text files by lines."""
 
-import codecs
 import gzip
 import os
 import sys
@@ -44,8 +43,6 @@ def display_name(path: str) -> str:
 def blocks(path: str, advance: Advance | None = None, *, long_line: bytes | None = None) -> Iterator[list[bytes]]:
     """Yield whole lines without line ends, in blocks as they arrive; gzip is detected by its first bytes.
 
-    A byte order mark before the first line is left out.
-
     `advance` is called with the bytes that have been read of the file, and with its size if it is a regular one.
     `long_line` is yielded in place of each line longer than 4 MiB, if there is such a text.
 
@@ -56,13 +53,11 @@ def blocks(path: str, advance: Advance | None = None, *, long_line: bytes | None
     """
     name, number = display_name(path), 0
     with _naming(name), _opened(path) as (file, raw):
-        rest, is_long, is_begun = b"", False, False
+        rest, is_long = b"", False
         report = None if advance is None else _reporter(raw, advance)
         while block := _read(file, name):
             if report is not None:
                 report()
-            if not is_begun:
-                block, is_begun = block.removeprefix(BOM_UTF8), True
             *lines, rest = (rest + block).split(b"\n")
             if is_long and lines:
                 lines[0], is_long = long_line or b"", False
@@ -86,13 +81,21 @@ def numbered(
 def numbered_lines(chunks: Iterable[list[bytes]]) -> Iterator[tuple[int, bytes]]:
     """Yield each line of some blocks that is not blank with its number, from 1; without a byte order mark."""
     number = 0
-    for lines in chunks:
+    for lines in without_mark(chunks):
         for line in lines:
             number += 1
-            if number == 1:
-                line = line.removeprefix(codecs.BOM_UTF8)  # noqa: PLW2901
             if line and not line.isspace():
                 yield number, line
+
+
+def without_mark(chunks: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
+    """Yield blocks of lines, without a byte order mark at the beginning of the first line."""
+    blocks_left = iter(chunks)
+    for lines in blocks_left:
+        yield [lines[0].removeprefix(BOM_UTF8), *lines[1:]] if lines else lines
+        if lines:
+            break
+    yield from blocks_left
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -32,7 +31,7 @@ from aclog.metalog.primitives import elapsed_seconds
 from aclog.metalog.text_forms import comma_parts
 from aclog.snapshots.image import Freshness, Image, StateSource
 from aclog.snapshots.moments import Moment, moment_text
-from aclog.sources.acl_lines import STDIN, LineTable, NameFile, accept, blocks, display_name
+from aclog.sources.acl_lines import STDIN, LineTable, NameFile, accept, blocks, display_name, without_mark
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.unread import Dormant, Unread, UnreadKind
 from aclog.sources.notes import Notify
@@ -94,7 +93,7 @@ def ref_rules(text: str, options: ReadOptions, check: Callable[[StandardAcl], No
     with GitTree(place=parse_git_place(text)) as tree:
         if tree.file is None:
             return tree_rules(tree, options, check)
-        lines = unzipped(tree.read(tree.file), tree.name).removeprefix(BOM_UTF8).split(b"\n")
+        lines = unzipped(tree.read(tree.file), tree.name).split(b"\n")
         chunks = (lines[at : at + _BLOCK_LINES] for at in range(0, len(lines), _BLOCK_LINES))
         return _file_rules(tree.display(tree.file), chunks, tree, options, check=check)
 
@@ -108,6 +107,7 @@ def _file_rules(
     check: Callable[[StandardAcl], None],
 ) -> FoundRules:
     """Return the rules of one file, whose lines arrive in blocks; JSON lines are not read as a whole."""
+    chunks = without_mark(chunks)
     bounded = _bounded(name, chunks)
     first = [] if options.form is AclsFormat.JSONL else list(_until_text(bounded))
     if options.form is AclsFormat.JSONL or (options.form is AclsFormat.AUTO and _is_json_line(first)):

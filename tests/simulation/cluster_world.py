@@ -17,6 +17,7 @@ from aclog.server.node import Node
 from aclog.server.storage import ensure_formatted, require_formatted
 from aclog.server.telemetry import Metrics
 from aclog.snapshots.image import Image
+from tests.simulation.disk import ROOT
 from tests.simulation.processes import Host, Process
 from tests.simulation.world import PATTERNS, Client, World
 
@@ -107,6 +108,21 @@ class ClusterWorld(World):
     def servers(self) -> list[HostPort]:
         """Return the addresses of all nodes, controllers first."""
         return [HostPort(host=self.hosts[name].address, port=PORT) for name in self.nodes]
+
+    def properties_of(self, number: int, name: str) -> dict[str, str]:
+        """Return the properties that a node has in every world."""
+        role, listener = ("controller", "CONTROLLER") if name in self.controllers else ("broker", "PLAINTEXT")
+        return {
+            "process.roles": role,
+            "node.id": str(number),
+            "listeners": f"{listener}://{self.hosts[name].address}:{PORT}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": f"{ROOT}/{name}/var/data",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": SUPER_USERS,
+            "broker.heartbeat.interval.ms": "5000",
+            "broker.session.timeout.ms": "15000",
+        }
 
     def run(self) -> None:
         """Run the whole life of the world."""

@@ -13,7 +13,6 @@ from aclog.metalog.filelog.files import METADATA_DIRECTORY
 from tests.simulation.cluster_world import (
     OF_PROCESSES_AND_NETWORKS,
     PORT,
-    SUPER_USERS,
     ClusterWorld,
     Fault,
     Kinds,
@@ -64,21 +63,8 @@ class FilesWorld(ClusterWorld):
             segment_bytes=random.choice((700, 2_500, 1 << 20)),
         )
         for number, name in enumerate(self.nodes, 1):
-            is_controller = name == CONTROLLER
-            kind = "CONTROLLER" if is_controller else "PLAINTEXT"
-            properties = {
-                "process.roles": "controller" if is_controller else "broker",
-                "node.id": str(number),
-                "controller.quorum.bootstrap.servers": controller,
-                "listeners": f"{kind}://{self.hosts[name].address}:{PORT}",
-                "controller.listener.names": "CONTROLLER",
-                "log.dirs": f"{ROOT}/{name}/var/data",
-                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-                "super.users": SUPER_USERS,
-                "broker.heartbeat.interval.ms": "5000",
-                "broker.session.timeout.ms": "15000",
-            }
-            if is_controller and random.random() < 0.5:
+            properties = self.properties_of(number, name) | {"controller.quorum.bootstrap.servers": controller}
+            if name == CONTROLLER and random.random() < 0.5:
                 properties["early.start.listeners"] = "CONTROLLER"
             self._configs[name] = evolve(parse_config(properties, name), checkpoints=policy)
         disk = self.hosts[CONTROLLER].disk

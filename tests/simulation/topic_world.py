@@ -16,13 +16,11 @@ from tests.simulation import kafka_clients
 from tests.simulation.cluster_world import (
     OF_PROCESSES_AND_NETWORKS,
     PORT,
-    SUPER_USERS,
     ClusterWorld,
     Fault,
     Kinds,
     schedule,
 )
-from tests.simulation.disk import ROOT
 from tests.simulation.history import Call
 from tests.simulation.kafka_clients import SimulatedKafka
 from tests.simulation.kafka_model import BROKERS as KAFKA_BROKERS
@@ -96,21 +94,8 @@ class TopicWorld(ClusterWorld):
             bytes_between=random.choice((1_500, 6_000, 1 << 20)), interval_ms=random.choice((0, 30_000, 3_600_000))
         )
         for number, name in enumerate(self.nodes, 1):
-            is_controller = name in CONTROLLERS
-            kind = "CONTROLLER" if is_controller else "PLAINTEXT"
-            properties = {
-                "process.roles": "controller" if is_controller else "broker",
-                "node.id": str(number),
-                "controller.quorum.voters": voters,
-                "listeners": f"{kind}://{self.hosts[name].address}:{PORT}",
-                "controller.listener.names": "CONTROLLER",
-                "log.dirs": f"{ROOT}/{name}/var/data",
-                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-                "super.users": SUPER_USERS,
-                "broker.heartbeat.interval.ms": "5000",
-                "broker.session.timeout.ms": "15000",
-            }
-            if is_controller:
+            properties = self.properties_of(number, name) | {"controller.quorum.voters": voters}
+            if name in CONTROLLERS:
                 properties |= {
                     "metadata.log.kind": "topic",
                     "metadata.log.bootstrap.servers": ",".join(f"{each}:9092" for each in KAFKA_BROKERS),

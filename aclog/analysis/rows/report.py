@@ -356,28 +356,29 @@ class ReportRow:
         return ", ".join(parts)
 
 
-def request_text(request: regions.Request) -> str:
-    """Return such as `User:a READ TOPIC 'orders' from 10.0.0.1`."""
+def request_text(request: regions.Request, principals: regions.Principals | None = None) -> str:
+    """Return such as `User:a READ TOPIC 'orders' from 10.0.0.1`.
+
+    `principals`: the set that the request is an example of; a principal that no rule names is explained.
+    """
     operation, kind = code_name(AclOperation, request.operation), code_name(ResourceType, request.resource_type)
-    return f"{request.principal} {operation} {kind} {request.resource_name!r} from {request.host}"
+    return f"{_asker(request, principals)} {operation} {kind} {request.resource_name!r} from {request.host}"
 
 
 def example_text(request: regions.Request, principals: regions.Principals | None = None) -> str:
     """Return such as `User:a READ on a topic named 'orders.' from 10.0.0.1`: the name is not read as a prefix.
 
-    `principals`: the set that the request is an example of; a principal that no rule names is explained.
+    `principals`: as in request_text.
     """
     kind = code_name(ResourceType, request.resource_type).lower().replace("_", " ")
     is_cluster = request.resource_type == ResourceType.CLUSTER
     what = "the cluster" if is_cluster else f"a {kind} named {request.resource_name!r}"
-    text = f"{request.principal} {code_name(AclOperation, request.operation)} on {what} from {request.host}"
-    return text if principals is None else _explained(text, request, principals)
+    return f"{_asker(request, principals)} {code_name(AclOperation, request.operation)} on {what} from {request.host}"
 
 
-def _explained(text: str, request: regions.Request, principals: regions.Principals) -> str:
-    if not (principals.complement and regions.is_placeholder(request.principal)):
-        return text
-    return text.replace(request.principal, f"{request.principal} (placeholder for any such principal)", 1)
+def _asker(request: regions.Request, principals: regions.Principals | None) -> str:
+    is_any = principals is not None and principals.complement and regions.is_placeholder(request.principal)
+    return f"{request.principal} (placeholder for any such principal)" if is_any else request.principal
 
 
 def decided_by_text(rule: StandardAcl | str | None, origins: Origins = NO_ORIGINS) -> str:
@@ -476,7 +477,7 @@ def _legal(row: Row) -> str:
 
 
 def _example(row: Row) -> str:
-    return _explained(request_text(row.witness), row.witness, row.principals) + _legal(row)
+    return request_text(row.witness, row.principals) + _legal(row)
 
 
 # The report of a change as SARIF 2.1.0, for code scanning: a result for each row, at the lines of its ACLs.

@@ -20,6 +20,7 @@ from aclog.analysis.regions import (
     everyone_but,
     only,
     operations_of,
+    without_exceptions,
 )
 from aclog.analysis.rows.row import fold, place
 from aclog.analysis.rule_tests.case import CaseSubject, resource_text
@@ -53,7 +54,7 @@ def listed_names(kind: ResourceType, names: Iterable[NamePart]) -> Iterator[List
             yield from _from_every_name(kind, part, star=Literal(name=WILDCARD) in parts)
         elif isinstance(part, Subtree):
             yield _resource(kind, part.prefix), _but(kind, part)
-        elif part.name != WILDCARD or Subtree(prefix="") not in map(_without_exceptions, parts):
+        elif part.name != WILDCARD or Subtree(prefix="") not in map(without_exceptions, parts):
             yield ResourcePattern(resource_type=kind, name=part.name), ()
 
 
@@ -81,10 +82,6 @@ def _split(part: Subtree) -> tuple[Subtree, Subtree]:
         except_literals=tuple(each for each in literals if each.startswith(WILDCARD)),
     )
     return usual, other
-
-
-def _without_exceptions(part: NamePart) -> NamePart:
-    return part if isinstance(part, Literal) else Subtree(prefix=part.prefix)
 
 
 def _but(kind: ResourceType, part: Subtree) -> tuple[ResourcePattern, ...]:

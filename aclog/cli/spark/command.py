@@ -48,20 +48,18 @@ def history(log: LogPlace, out: Out, session: SessionFlags) -> None:
     from aclog.ops.extras import need_spark_extra
 
     need_spark_extra()
-    from aclog.cli.spark.spark_session import check_copied_log, check_local_log, spark_session
+    from aclog.cli.spark.spark_session import check_local_log, checked_log, spark_session
     from aclog.pipeline.output_directory import check_new
 
     place = check_new(out)
     check_local_log(log)
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import history_command
-        from aclog.pipeline.log_copies import local_log
         from aclog.pipeline.outputs import check_absent
 
         check_absent(spark, place)
-        with local_log(spark, log, by_workers=True) as directory:
-            check_copied_log(log, directory)
-            history_command(spark, directory.absolute(), place)
+        with checked_log(spark, log) as directory:
+            history_command(spark, directory, place)
 
 
 @app.command()
@@ -87,7 +85,7 @@ def when(
 
     need_spark_extra()
     from aclog.analysis.timeline import question_of
-    from aclog.cli.spark.spark_session import check_copied_log, check_local_log, spark_session
+    from aclog.cli.spark.spark_session import check_local_log, checked_log, spark_session
     from aclog.ops.policies import settings_of
 
     action.check()
@@ -97,11 +95,9 @@ def when(
     check_local_log(log)
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import when_command
-        from aclog.pipeline.log_copies import local_log
 
-        with local_log(spark, log, by_workers=True) as directory:
-            check_copied_log(log, directory)
-            when_command(spark, directory.absolute(), question, settings, how)
+        with checked_log(spark, log) as directory:
+            when_command(spark, directory, question, settings, how)
 
 
 @app.command()

@@ -35,6 +35,7 @@ def spark_session(flags: SessionFlags) -> "Iterator[SparkSession]":
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
+    from aclog.pipeline.log_copies import is_here
     from aclog.pipeline.session import open_session
 
     settings = flags.settings()
@@ -45,7 +46,7 @@ def spark_session(flags: SessionFlags) -> "Iterator[SparkSession]":
             own = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
             spark = open_session(flags.master, {**own, **settings})
         stop = Event()
-        if not str(spark.sparkContext.master).startswith("local"):
+        if not is_here(spark):
             Thread(target=watch_executors, args=(spark, stop), daemon=True).start()
         try:
             yield spark
@@ -127,10 +128,20 @@ def check_local_log(log: Place) -> None:
         check_log(log)
 
 
-def check_copied_log(log: Place, copy: Path) -> None:
-    """Check the copy of a log that `check_local_log` could not examine. Raises as `check_log`."""
-    if not isinstance(log, Path):
-        check_log(copy)
+@contextmanager
+def checked_log(spark: "SparkSession", log: Place) -> Iterator[Path]:
+    """Yield the absolute directory of a log that workers read too; check one that `check_local_log` could not examine.
+
+    Raises:
+        ConfigError: as `local_log`; MetadataError: as `check_log`.
+
+    """
+    from aclog.pipeline.log_copies import local_log
+
+    with local_log(spark, log, by_workers=True) as directory:
+        if not isinstance(log, Path):
+            check_log(directory)
+        yield directory.absolute()
 
 
 def check_log(log: Path) -> None:

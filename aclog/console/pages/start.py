@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from heapq import nsmallest
 
 from attrs import evolve
@@ -28,7 +28,7 @@ from aclog.console.pages.page import (
     principal_cell,
     url,
 )
-from aclog.console.pages.span import CHANGES, begin_text, latest_table
+from aclog.console.pages.span import CHANGES, begin_text, day_url, latest_table
 from aclog.console.pages.states import DAY_MS, Console, History, NotReadyError, State
 from aclog.metalog.errors import plural
 from aclog.metalog.primitives import current_time_ms
@@ -158,14 +158,9 @@ def _add_history(history: History, state: State, parts: list[Part]) -> bool:
 
 
 def _bar(day: int, counts: tuple[int, int]) -> Bar:
-    begin = datetime.fromtimestamp(day * DAY_MS // 1000, UTC)
-    added, removed = counts
-    address = None
-    if added or removed:
-        end = begin + timedelta(days=1)
-        is_over = end.timestamp() * 1000 <= current_time_ms()
-        address = url(CHANGES, since=begin.strftime("%Y-%m-%d"), until=end.strftime("%Y-%m-%d") if is_over else None)
-    return Bar(label=begin.strftime("%Y-%m-%d"), added=added, removed=removed, url=address)
+    begin, (added, removed) = day * DAY_MS, counts
+    label = f"{datetime.fromtimestamp(begin // 1000, UTC):%Y-%m-%d}"
+    return Bar(label=label, added=added, removed=removed, url=day_url(begin) if added or removed else None)
 
 
 # Findings, questions, and where the rules are.

@@ -82,4 +82,5 @@ AT_A_MOMENT = OWN_VIEWS | {why.PATH}
 
 def is_at_moment(path: str, parameters: Parameters) -> bool:
     """Return whether a page is of the moment in `as_of`: changes are, unless their end is stated."""
-    return path in OWN_VIEWS or (path == why.PATH and not (parameters.word("until") or parameters.word("to")))
+    has_end = path == why.PATH and (parameters.word("until") or parameters.word("to"))
+    return path in AT_A_MOMENT and not has_end

@@ -250,20 +250,19 @@ class DecisionPoint:
         """Return whether the sender may have an answer, and count the connection as its; a refusal has no effect."""
         holder = None if self.tokens is None else self.tokens.holder(request.authorization)
         is_known = self.tokens is None or holder is not None
-        scope = {"state": connection.app_state}
-        return is_known and self.hosts.answer([request.host]) and authenticate(scope, holder, is_counted=False)
+        is_ours = is_known and self.hosts.answer([request.host])
+        return is_ours and authenticate(_scope(connection), holder, is_counted=False)
 
     def share(self, connection: TimedConnection) -> Share:
         """Return an empty share of the budget of bodies, for a body that is not whole yet."""
-        return Share(self._bodies, identity_of({"client": connection.client, "state": connection.app_state}))
+        return Share(self._bodies, identity_of(_scope(connection)))
 
     def answer_directly(self, request: DirectRequest, body: bytes, connection: TimedConnection) -> DirectAnswer | None:
         """Answer a request as the application does; None: the application is to answer, and nothing was counted."""
         begin = time.perf_counter()
         if _may_ask_for_the_past(body) or not self.admits(request, connection):
             return None
-        scope = {"client": connection.client, "state": connection.app_state}
-        status, answer = self._from_bytes(request, body, scope)
+        status, answer = self._from_bytes(request, body, _scope(connection))
         headers = [(b"content-length", b"%d" % len(answer)), (b"content-type", b"application/json")]
         if request.request_id is not None:
             headers.append((_REQUEST_ID, request.request_id.encode()))
@@ -379,6 +378,11 @@ class DecisionPoint:
 
     async def _metrics(self, _request: Request) -> Response:
         return Response(generate_latest(self.measures.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _scope(connection: TimedConnection) -> Scope:
+    """Return what budgets read of the scope that a request of a connection would have."""
+    return {"client": connection.client, "state": connection.app_state}
 
 
 def _may_ask_for_the_past(data: bytes | bytearray) -> bool:

@@ -4,6 +4,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -303,14 +304,7 @@ class AuthZen:
 
     def evaluation(self, body: Json) -> Reply:
         """Answer one question. Raises BadRequestError, NotReadyError."""
-        words = plain_words(body)
-        if words is not None:
-            decided = self.state(None).plainly_decided(words)
-            if decided is not None:
-                return _reply(decided)
-        question = parse_evaluation(body)
-        decider = self.state(question.circumstances.as_of)
-        return _reply(_as_text(decider, decider.evaluate(question)))
+        return _reply(_decided(body, self.state))
 
     def evaluations(self, body: Json) -> Reply:
         """Answer many questions, all of one moment from the same state. Raises as evaluation."""
@@ -328,18 +322,11 @@ class AuthZen:
                 raise BadRequestError(str(decider))
             return decider
 
-        def evaluate(one: Json) -> Decided:
-            """Answer one evaluation."""
-            words = plain_words(one)
-            decided = None if words is None else newest.plainly_decided(words)
-            if decided is not None:
-                return decided
-            question = parse_evaluation(one)
-            as_of = question.circumstances.as_of
-            decider = newest if as_of is None else decider_at(as_of)
-            return _as_text(decider, decider.evaluate(question))
+        def state(as_of: str | None) -> Decider:
+            """Return the decider of a moment."""
+            return newest if as_of is None else decider_at(as_of)
 
-        return evaluate_all(body, evaluate)
+        return evaluate_all(body, partial(_decided, state=state))
 
     def _past(self, as_of: str) -> Decider | BadRequestError:
         """Return the decider of a moment, or its error: determined once for all questions that name it."""
@@ -366,7 +353,15 @@ class AuthZen:
         return page_of(results, page)
 
 
-def _as_text(decider: Decider, answer: Answer) -> Decided:
+def _decided(body: Json, state: Callable[[str | None], Decider]) -> Decided:
+    """Answer one question; `state` returns the decider of a moment, None being now. Raises as AuthZen.evaluation."""
+    words = plain_words(body)
+    decided = None if words is None else state(None).plainly_decided(words)
+    if decided is not None:
+        return decided
+    question = parse_evaluation(body)
+    decider = state(question.circumstances.as_of)
+    answer = decider.evaluate(question)
     return answer.text(decider.offset), answer.decision
 
 

@@ -462,7 +462,7 @@ class Decider:
         context = RequestContext(principal=request.principal, host=request.host)
         action = Action(operation=request.operation, resource_pattern=pattern)
         try:
-            if not self.policies and not self.premises:
+            if self._is_keyed:
                 decision = _decision(self.policy, context, action)
                 return Answer(decision=bool(decision), rule=decision.text, reason=decision.basis.value)
             decisions = {
