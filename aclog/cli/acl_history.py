@@ -7,10 +7,11 @@ from typing import Any
 
 from attrs import define, frozen
 
+from aclog.authorizer.acl import AclBindingFilter
 from aclog.authorizer.codes import WILDCARD, PatternType
+from aclog.authorizer.index.queries import filter_matches
 from aclog.authorizer.settings import name_text
 from aclog.cli.flags.common import Output
-from aclog.cli.flags.question import parse_principal, question_principal
 from aclog.cli.images import RULE_COLUMNS
 from aclog.metalog.committed_log import LogReader
 from aclog.planning.plan import ApplyNote
@@ -67,36 +68,36 @@ _NARROW_COLUMNS = (
 
 @frozen(kw_only=True)
 class Span:
-    """Which changes are listed: those after the state at `since`, all if it is None; of one of `principals`, if any."""
+    """Which changes are listed: those after the state at `since`, all if it is None; of ACLs that a filter matches."""
 
     since: Moment | None
-    principals: Sequence[str]
+    filters: Sequence[AclBindingFilter]
+    """At least one; AclBindingFilter() matches all ACLs."""
 
 
 def print_history(choice: ChosenSource, span: Span, output: Output) -> None:
     """Print the changes up to the state that is chosen (`--as-of`), in the order of the log.
 
     Raises:
-        ConfigError: the source has no history, or a principal is empty.
+        ConfigError: the source has no history.
         MetadataError: the log is damaged, or does not reach back to the moment of `since`.
 
     """
-    subjects = frozenset(parse_principal(question_principal(each)) for each in span.principals)
     history = history_of(choice.source)
     # Read first: it shows the progress of a long replay, and warns of all that is wrong with the source.
     end, begin = choice.image().end_offset, history.begin.end_offset
     first = begin if span.since is None else _end_offset(log_of(choice.source), span.since, begin)
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
     applied = applied_of(choice.source)
-    entries = _Entries(first=first, begin=begin, subjects=subjects)
+    entries = _Entries(first=first, begin=begin, filters=span.filters)
     rows = (_row(*each) for each in entries.listed(with_applies(changes, applied or (), begin)))
     if output.form is OutputFormat.TABLE and not output.columns and terminal_width() is not None:
         columns = _NARROW_COLUMNS if applied is None else (*_NARROW_COLUMNS, *_APPLY_COLUMNS)
         print_rows(columns, ({**row, _RESOURCE: _resource_text(row)} for row in rows), output.form)
     else:
         print_rows(COLUMNS, rows, output.form, keys=output.columns)
-    if span.since is not None and entries.is_empty and output.form is OutputFormat.TABLE:
-        note(_nothing_since(span.since, entries))
+    if entries.is_empty and output.form is OutputFormat.TABLE:
+        note(_no_change(span, entries.earlier))
     if span.since is None and begin:
         note(f"{choice.source.name}: the log begins with the state at offset {begin}: earlier changes are not in it")
     choice.warn_of_age()
@@ -111,16 +112,15 @@ class _Entries:
     """The end offset of the state after which changes are listed."""
     begin: int
     """That of the first state of the log, which is not a change."""
-    subjects: frozenset[str]
-    """The principals of the listed ACLs; all if it is empty."""
+    filters: Sequence[AclBindingFilter]
     is_empty: bool = True
     earlier: Change | None = None
-    """The last change of these principals before the listed ones; complete once these are read."""
+    """The last change of these ACLs before the listed ones; complete once these are read."""
 
     def listed(self, entries: Iterable[tuple[Change, ApplyNote | None]]) -> Iterator[tuple[Change, ApplyNote | None]]:
-        """Yield the changes after the first state, of these principals."""
+        """Yield the changes after the first state, of ACLs that a filter matches."""
         for change, applied in entries:
-            if self.subjects and change.rule.acl.principal not in self.subjects:
+            if not any(filter_matches(each, change.rule.acl) for each in self.filters):
                 continue
             if change.end_offset > self.first:
                 self.is_empty = False
@@ -129,9 +129,14 @@ class _Entries:
                 self.earlier = change
 
 
-def _nothing_since(since: Moment, entries: _Entries) -> str:
-    whose = f" of ACLs of {' or '.join(sorted(entries.subjects))}" if entries.subjects else ""
-    nothing, earlier = f"no change{whose} after {moment_text(since)}", entries.earlier
+def _no_change(span: Span, earlier: Change | None) -> str:
+    principals = sorted({each.principal for each in span.filters if each.principal is not None})
+    whose = f" of ACLs of {' or '.join(principals)}" if principals else ""
+    if any(each.resource_name is not None for each in span.filters):
+        whose = f"{whose or ' of ACLs'} on these resources"
+    if span.since is None:
+        return f"no change{whose} in the log"
+    nothing = f"no change{whose} after {moment_text(span.since)}"
     if earlier is None:
         return f"{nothing}, and no earlier one is in the log"
     time = "" if earlier.timestamp < 0 else f"{time_text(earlier.timestamp)} "

@@ -243,6 +243,7 @@ def list_(
 @app.command()
 def history(
     source: SourceFlags,
+    resources: ResourceFlags,
     output: OutputFlags,
     since: Annotated[
         str | None,
@@ -263,11 +264,13 @@ def history(
     """List when each ACL was added or removed, in the order of the log.
 
     Changes in an aborted transaction are left out. --as-of ends the list at that
-    state.
+    state. Resources are selected as by acls list: --resource-pattern-type match
+    lists the changes of all ACLs that affect a topic.
 
     [bold]Examples[/]
 
       aclog acls history --log DIR --since 'yesterday 18:00'
+      aclog acls history --log DIR --topic pay.eu --resource-pattern-type match
       aclog acls history --log DIR --principal User:bob --format csv
     """
     from aclog.cli.acl_history import Span, print_history
@@ -275,9 +278,10 @@ def history(
     from aclog.terminal.moment import take_moment
 
     how = output.choose(format_, pipe=OutputFormat.TABLE)
-    choice = source.choose()
+    resources.warn_of_topics()
+    choice, filters = source.choose(), AclFilters.of(resources, principal or ())
     moment = None if since is None else take_moment(since_text(since), of_state=True)
-    print_history(choice, Span(since=moment, principals=principal or ()), how)
+    print_history(choice, Span(since=moment, filters=filters.all()), how)
 
 
 @app.command()

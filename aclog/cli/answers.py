@@ -26,7 +26,7 @@ from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.cli.flags.common import Output
 from aclog.metalog.errors import printable
 from aclog.ops.policies import StatedSettings
-from aclog.ops.tables import PERMISSIONS, permission_rows, rule_text
+from aclog.ops.tables import PERMISSIONS, permission_rows, principal_rows, rule_text
 from aclog.ops.why import RowsSince, Since, rows_since
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.deciding_kafka import KafkaChange
@@ -377,13 +377,36 @@ def _print_timelines(
         )
         listed = rows if is_streamed else list(rows)
         by_one = is_streamed or any("generation" in row for row in listed)
-        heads = REGION_COLUMNS[:1] if has_principals else ()
-        columns = (*heads, *INTERVAL_COLUMNS, *([GENERATION] if by_one else []))
-        print_rows(columns, listed, output.form, keys=output.columns)
+        last_columns = (*INTERVAL_COLUMNS, *([GENERATION] if by_one else []))
+        heads: tuple[Column, ...] = ()
+        if output.form is OutputFormat.CSV and not output.columns:
+            heads = _CSV_PRINCIPALS if has_principals else ()
+            print_rows((*heads, *last_columns), _csv_intervals(listed), output.form)
+        else:
+            heads = REGION_COLUMNS[:1] if has_principals else ()
+            print_rows((*heads, *last_columns), listed, output.form, keys=output.columns)
     else:
         _print_text(timelines, _never(begin, request), last, premises.turning(allowed=False))
     if begin:
         note(f"the history begins at offset {begin}: what was before it is unknown")
+
+
+_CSV_PRINCIPALS = (Column(key="principal"), Column(key="exceptPrincipals"))
+
+
+def _csv_intervals(rows: Iterable[Mapping[str, Any]]) -> Iterator[JsonObject]:
+    """Yield the rows of intervals with one value per cell, and one row per principal."""
+    for row in rows:
+        cells = {**row, **{end: _one_line(row[end]) for end in ("from", "to")}}
+        if "principals" not in row:
+            yield cells
+        else:
+            for each in principal_rows(row["principals"]):
+                yield {**cells, **{key: _texts_cell(value) for key, value in each.items()}}
+
+
+def _one_line(event: Mapping[str, Any] | None) -> JsonObject | None:
+    return None if event is None else {**event, "change": _change_text(event["change"])}
 
 
 def _never(begin: int, request: str) -> str:

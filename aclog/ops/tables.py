@@ -46,14 +46,19 @@ def rule_text(rule: Mapping[str, Any] | str | None) -> str:
     )
 
 
+def principal_rows(principals: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each principal of a set (`principals_object`), with the principals excluded from it."""
+    named, left_out = _elements(principals, ANYONE)
+    yield from ({"principal": each, "exceptPrincipals": left_out} for each in named)
+
+
 def region_rows(region: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a row for each principal, operation, name and host of a region."""
-    principals, except_principals = _elements(region["principals"], ANYONE)
     hosts, except_hosts = _elements(region["hosts"], ANY_HOST)
+    principals = principal_rows(region["principals"])
     for principal, operation, part, host in product(principals, region["operations"], region["names"], hosts):
         yield {
-            "principal": principal,
-            "exceptPrincipals": except_principals,
+            **principal,
             "operation": operation,
             "resourceType": region["resourceType"],
             **_name_cells(part),

@@ -66,6 +66,29 @@ def test_a_history_without_a_change_since_a_moment_has_a_note_on_the_last_one():
     assert (json.loads(rows.out), rows.err) == ([], "")
 
 
+def test_a_history_of_resources_has_the_changes_of_the_acls_that_acls_list_selects():
+    asked = "acls", "history", "--log", WEEK / "log", "--format", "jsonl"
+    whole = [json.loads(line) for line in aclog(*asked).ok().lines]
+    topics = {row["resourceName"] for row in whole if row["resourceType"] == "TOPIC"}
+    for topic in sorted(topics - {"*"}):
+        for compared, expected in (
+            ("literal", {(topic, "LITERAL")}),
+            ("any", {(topic, "LITERAL"), (topic, "PREFIXED")}),
+            ("match", {(topic[:end], "PREFIXED") for end in range(1, len(topic) + 1)}
+             | {(topic, "LITERAL"), ("*", "LITERAL")}),
+        ):  # fmt: skip
+            of_topic = aclog(*asked, "--topic", topic, "--resource-pattern-type", compared).ok().lines
+            assert list(map(json.loads, of_topic)) == [
+                row
+                for row in whole
+                if row["resourceType"] == "TOPIC" and (row["resourceName"], row["patternType"]) in expected
+            ]
+    of_both = aclog(*asked, "--topic", "orders", "--principal", "User:*").ok().lines
+    assert of_both == aclog(*asked, "--principal", "User:*").ok().lines != []
+    nothing = aclog("acls", "history", "--log", WEEK / "log", "--group", "nil").ok()
+    assert (nothing.out, nothing.err) == ("", "aclog: note: no change of ACLs on these resources in the log\n")
+
+
 def test_a_history_since_the_future_is_refused_and_so_is_one_of_a_state():
     late = aclog("acls", "history", "--log", WEEK / "log", "--since", "2099-01-01")
     assert (late.code, late.out) == (2, "")

@@ -184,11 +184,11 @@ def lines(text):
 
 
 def check_cells(rows, place, line):
-    """Check that csv and Markdown have these rows; csv of permissions has others (test_permission_rows)."""
+    """Check that csv and Markdown have these rows; csv of permissions and intervals has others (test_since)."""
     text = printed(line, place, "csv")
     assert "\r\n" in text
     header, *cells = csv.reader(io.StringIO(text, newline=""))
-    if line.startswith(("who-can", "what-can")):
+    if line.startswith(("who-can", "what-can", "when")):
         return [*rows[0]]
     assert cells == [[covered(value_of(row, key)) for key in header] for row in rows]
     markdown = printed(line, place, "markdown").splitlines()

@@ -129,5 +129,10 @@ def test_when_without_a_principal_has_rows_by_principal_as_with_each(log: Path) 
     )
     asked = ("--principal", "User:x", "--intent", "consume", "--topic", "t", "--group", "g", "--host", "10.0.0.1")
     assert aclog("when", log, *asked).ok().out == "never: User:x to consume TOPIC t, GROUP g from 10.0.0.1\n"
-    header = aclog("when", log, *READ, "--format", "csv").ok().lines[0]
-    assert header.startswith("principals,from.offset,")
+    table = list(csv.DictReader(aclog("when", log, *READ, "--format", "csv").ok().lines))
+    assert [row["principal"] for row in table] == ["User:alice"] * 2 + ["User:w"]
+    for row, cells in zip(rows, table, strict=True):
+        assert (cells["from.offset"], cells["exceptPrincipals"]) == (str(row["from"]["offset"]), "")
+        change, rule = row["from"]["change"], row["from"]["change"]["rule"]
+        text = f"{change['action']} {rule['permissionType']} {rule['principal']} {rule['operation']} on TOPIC "
+        assert cells["from.change"].startswith(text)
