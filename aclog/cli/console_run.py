@@ -168,8 +168,8 @@ class Finding:
         """Return the equivalent command of each kind, and its flags besides those of the source."""
         flags, commands = self.flags, dict[Kind, tuple[str, ...]]()
         settings = _words({"--config": flags.config, "--ignore": flags.ignore})
-        commands[Kind.LINT] = ("lint", *settings)
         accesses = [word for path in flags.accesses for word in ("--accesses", path)]
+        commands[Kind.LINT] = ("lint", *settings, *accesses)
         if flags.index is not None:
             brokers = [word for broker in flags.ignore_broker for word in ("--ignore-broker", broker)]
             window = ("--days", str(flags.days), "--gap", flags.gap)
@@ -206,6 +206,7 @@ class Finding:
             settings=load_repository_settings(self.flags.config),
             ignore=self.flags.ignore,
             topics=self.topics,
+            accesses=self.flags.accesses,
         )
 
     def _unused(self) -> Finder | None:

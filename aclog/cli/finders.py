@@ -44,6 +44,7 @@ from aclog.ops.policies import existing_topics
 from aclog.planning.journal import settle
 from aclog.planning.plan import PlaceAddress
 from aclog.planning.planner import Holdings, drift_of
+from aclog.sources.accesses import SeenAccesses, read_seen_accesses
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogPast, past_of
@@ -144,7 +145,7 @@ class DriftFinder:
 
 _APART = 20_000
 """From so many rules on, lint takes long enough to delay requests."""
-_HERE = "; the console lints with the settings of aclog.toml: its own --accesses is for unused rules"
+_HOUR_MS = 3_600_000
 _CACHE_SIZE = 4
 """Earlier states whose findings are kept."""
 
@@ -159,6 +160,8 @@ class LintFinder:
     ignore: Path | None = None
     """A file of more suppressions."""
     topics: NameFile | None = None
+    accesses: Sequence[str] = ()
+    """Access logs, instead of those of the settings; read again every hour, in a process of its own."""
     apart: int = _APART
     """From so many rules on, a process of its own lints."""
     stopping: threading.Event = field(factory=threading.Event)
@@ -166,29 +169,45 @@ class LintFinder:
     pause: Pause = no_pause
     """Called again and again while the log is read, in this process."""
     _then: "OrderedDict[tuple[int, object], frozenset[str]]" = field(factory=OrderedDict, init=False)
+    _seen: "tuple[object, SeenAccesses | str] | None" = field(default=None, init=False)
+    """The hour of reading, and the accesses or why they are unread."""
 
     def look(self, subject: Subject) -> LookResult:
-        """Return the report on a state. Raises MetadataError, OSError: a file or the log cannot be read."""
-        inputs, notes = self._inputs(subject), list[str]()
+        """Return the report on a state. Raises MetadataError, OSError: a file or the log cannot be read.
+
+        Access logs that cannot be read are a note, since most lints judge without them.
+        """
+        notes = list[str]()
+        inputs = self._inputs(subject, notes)
         report = self._report(subject, inputs, notes)
         lacking = not_judged(inputs, history=self.choice.source.log is not None)
         if lacking is not None:
-            notes.append(f"{lacking}{_HERE if '--' in lacking else ''}")
+            notes.append(lacking)
         return lint_result(report, tuple(notes), self.pause)
 
     def had(self, then: Subject, newest: LookResult) -> frozenset[str]:  # noqa: ARG002 - all earlier findings are returned
         """Return the keys of what an earlier state had. Raises as `look`."""
         key = then.image.end_offset, self.signature()
         if key not in self._then:
-            self._then[key] = lint_keys(self._report(then, self._inputs(then), []))
+            self._then[key] = lint_keys(self._report(then, self._inputs(then, []), []))
             if len(self._then) > _CACHE_SIZE:
                 self._then.popitem(last=False)
         return self._then[key]
 
     def signature(self) -> object:
-        """Return what changes with the files of settings, and every day: suppressions expire."""
+        """Return what changes with the files of settings, every day, as suppressions expire, and with access logs."""
         files = [str(each) for each in (self.settings.file, self.ignore) if each is not None]
-        return datetime.fromtimestamp(current_time_ms() / 1000, UTC).date(), signature_of(files)
+        return datetime.fromtimestamp(current_time_ms() / 1000, UTC).date(), signature_of(files), self._hour()
+
+    def _hour(self) -> int | None:
+        """Return what changes every hour if there are access logs: they grow all the time, and are read whole."""
+        return current_time_ms() // _HOUR_MS if self.accesses else None
+
+    def _accesses(self) -> SeenAccesses | str:
+        hour = self._hour()
+        if self._seen is None or self._seen[0] != hour:
+            self._seen = hour, in_own_process(self.stopping, _read_or_refused, self.accesses)
+        return self._seen[1]
 
     def _report(self, subject: Subject, inputs: LintInputs, notes: list[str]) -> LintReport:
         find = self._apart if len(subject.image.acls) >= self.apart else self._here
@@ -212,13 +231,30 @@ class LintFinder:
         pieces, undecided = in_own_process(self.stopping, work)
         return list(unpacked(pieces, self.pause)), undecided
 
-    def _inputs(self, subject: Subject) -> LintInputs:
-        settings = self.settings
+    def _inputs(self, subject: Subject, notes: list[str]) -> LintInputs:
+        settings, seen = self.settings, self._accesses() if self.accesses else None
+        known = seen if isinstance(seen, SeenAccesses) else None
         if settings.file is not None and settings.document is not None:
             settings = settings_of(read_toml(settings.file, str(settings.file)), settings.file)
         topics = existing_topics(self.topics, [subject.image], [self.choice])
-        inputs = lint_inputs(settings, topics, ignore=self.ignore)
+        if isinstance(seen, str):
+            notes.append(seen)
+        inputs = lint_inputs(
+            settings,
+            topics,
+            ignore=self.ignore,
+            accesses=() if known is None else self.accesses,
+            read=read_seen_accesses if known is None else lambda *_: known,
+            report=notes.append,
+        )
         return evolve(inputs, allow_everyone=subject.policy.settings.allow_everyone)
+
+
+def _read_or_refused(paths: Sequence[str]) -> SeenAccesses | str:
+    try:
+        return read_seen_accesses(*paths)
+    except (MetadataError, OSError) as error:
+        return f"--accesses: {error}"
 
 
 def found_by_lint(

@@ -134,11 +134,12 @@ def lint_inputs(
     accesses: Sequence[str] = (),
     read: Callable[..., SeenAccesses] = read_seen_accesses,
     name_file: Callable[[str, str], NameFile] = NameFile,
+    report: Callable[[str], None] = warn,
 ) -> LintInputs:
     """Return the inputs from settings, and the existing topics.
 
     `ignore` is a file of more suppressions; `accesses` are paths of access logs, instead of that of the settings;
-    `read` reads them, and `name_file` the groups.
+    `read` reads them, and `name_file` the groups; warnings go to `report`.
 
     Raises:
         ConfigError: an invalid version, principal or lint, or a malformed file; OSError: a file cannot be read.
@@ -149,10 +150,10 @@ def lint_inputs(
     paths = accesses or ([] if source.accesses is None else [source.accesses])
     seen, name = read(*paths), ", ".join(paths)
     if seen.malformed:
-        warn(f"{name}: {seen.malformed:,} lines have no principal and were skipped")
+        report(f"{name}: {seen.malformed:,} lines have no principal and were skipped")
     select = _select(options.select)
     if seen.unread and _NEAR_MISS in select:
-        warn(
+        report(
             f"{name}: {seen.unread:,} of these lines are unread accesses, which may be of any principal"
             f": not judged: {_NEAR_MISS} {BY_ID[_NEAR_MISS].name}"
         )

@@ -114,6 +114,24 @@ def test_lint_finds_what_the_command_finds_and_where_it_stands(log: Path) -> Non
         assert any("skipped checks: 06" in note for note in looked.notes)
 
 
+def test_lint_finds_with_an_access_log_what_the_command_finds_with_it(log: Path, tmp_path: Path) -> None:
+    accesses = lines(tmp_path / "accesses", access("User:Alice", -2), access("User:carol", -2, "bill*"))
+    said = [json.loads(line) for line in aclog("lint", "--log", log, "--accesses", accesses, "--format", "jsonl").lines]
+    assert "06" in [one["lint"] for one in said]
+    with console_on(SourceFlags(log=log), accesses=[str(accesses)]) as console:
+        assert [item.name[:2] for item in items(console, Kind.LINT)] == [one["lint"] for one in said]
+        assert f"aclog lint --log log --accesses {accesses}" in str(view(console, "/findings", kind="lint"))
+        before = lookout_of(console).finders[Kind.LINT].signature()
+        accesses.write_text("\x00")
+        assert lookout_of(console).finders[Kind.LINT].signature() == before, "it is read again in an hour"
+    with console_on(SourceFlags(log=log), accesses=[str(accesses)]) as console:
+        looked = kept(console, Kind.LINT).result
+        assert looked is not None
+        assert [item.name[:2] for item in looked.items] == [one["lint"] for one in said if one["lint"] != "06"]
+        assert any(note.startswith("--accesses: ") for note in looked.notes)
+        assert any("skipped checks: 06" in note for note in looked.notes)
+
+
 def test_suppressions_archive_until_they_expire_and_are_read_again(log: Path, tmp_path: Path) -> None:
     ignore = tmp_path / "ignore.toml"
     table = '[[ignore]]\nlint = "02"\nreason = "known"\nexpires = {}\n'

@@ -142,8 +142,8 @@ class FindingsFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="Unused rules: an access log, as [cyan]aclog accesses usage[/] reads it; with [cyan]--index[/], to "
-            "prove the result. Can be repeated.",
+            help="Unused rules, and lint: an access log, as [cyan]aclog accesses usage[/] reads it; with "
+            "[cyan]--index[/], to prove the result. Can be repeated.",
             rich_help_panel=_PANEL,
         ),
     ] = field(factory=list)
