@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 
 from aclog.authorizer.acl import AclBindingFilter
 from aclog.authorizer.codes import WILDCARD, PatternType
@@ -14,6 +14,7 @@ from aclog.authorizer.settings import name_text
 from aclog.cli.flags.common import Output
 from aclog.cli.images import RULE_COLUMNS
 from aclog.metalog.committed_log import LogReader
+from aclog.metalog.errors import plural
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.history import Change
 from aclog.snapshots.moments import Moment, first_later, milliseconds, moment_text
@@ -98,6 +99,9 @@ def print_history(choice: ChosenSource, span: Span, output: Output) -> None:
         print_rows(COLUMNS, rows, output.form, keys=output.columns)
     if entries.is_empty and output.form is OutputFormat.TABLE:
         note(_no_change(span, entries.earlier))
+    if entries.affecting and output.form is OutputFormat.TABLE:
+        others = plural(entries.affecting, "change")
+        note(f"{others} of other ACLs that affect these names: --resource-pattern-type match")
     if span.since is None and begin:
         note(f"{choice.source.name}: the log begins with the state at offset {begin}: earlier changes are not in it")
     choice.warn_of_age()
@@ -114,19 +118,31 @@ class _Entries:
     """That of the first state of the log, which is not a change."""
     filters: Sequence[AclBindingFilter]
     is_empty: bool = True
+    affecting: int = 0
+    """How many changes after `first` are of other ACLs that affect the selected resources."""
     earlier: Change | None = None
     """The last change of these ACLs before the listed ones; complete once these are read."""
 
     def listed(self, entries: Iterable[tuple[Change, ApplyNote | None]]) -> Iterator[tuple[Change, ApplyNote | None]]:
         """Yield the changes after the first state, of ACLs that a filter matches."""
+        wider = [evolve(each, pattern_type=PatternType.MATCH) for each in self.filters if _is_by_name(each)]
         for change, applied in entries:
-            if not any(filter_matches(each, change.rule.acl) for each in self.filters):
+            if not _any_matches(self.filters, change):
+                self.affecting += change.end_offset > self.first and _any_matches(wider, change)
                 continue
             if change.end_offset > self.first:
                 self.is_empty = False
                 yield change, applied
             elif change.end_offset > self.begin:
                 self.earlier = change
+
+
+def _is_by_name(acl_filter: AclBindingFilter) -> bool:
+    return acl_filter.resource_name is not None and acl_filter.pattern_type in (PatternType.LITERAL, PatternType.ANY)
+
+
+def _any_matches(filters: Iterable[AclBindingFilter], change: Change) -> bool:
+    return any(filter_matches(each, change.rule.acl) for each in filters)
 
 
 def _no_change(span: Span, earlier: Change | None) -> str:

@@ -113,7 +113,7 @@ read never change what they read.
   aclog why bob pay --operation WRITE DIR
   aclog who-can DIR --operation READ --topic orders
   aclog acls list kafka1:9092 --topic orders
-  aclog diff DIR --to-as-of 2026-11-20T10:00:00Z
+  aclog diff DIR --as-of 2026-11-20T10:00:00Z
   aclog -c prod acls list --topic orders     (see `aclog context --help`)
 """
 

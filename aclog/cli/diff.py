@@ -38,7 +38,7 @@ def diff(
     [bold]Examples[/]
 
       aclog diff --log DIR --as-of yesterday
-      aclog diff --log DIR --to-as-of 2026-11-20T10:00:00Z
+      aclog diff DIR --as-of 2026-11-19 --to-as-of 2026-11-20T10:00:00Z
       aclog diff old.jsonl new.jsonl --format markdown
       aclog diff origin/main:kafka kafka --format sarif
       aclog diff --log DIR --change change.jsonl --accesses accesses

@@ -1,6 +1,7 @@
 """The difference of two policies, printed for each generation of Kafka that may decide."""
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from importlib.metadata import version
 from itertools import chain
 
@@ -9,6 +10,7 @@ from attrs import evolve, frozen
 from aclog.analysis.comparison import Compared, Comparison, rows_of_each, turning
 from aclog.analysis.policy import NameMap
 from aclog.analysis.rows.report import cluster_title, markdown_lines, rows_of_clusters, sarif_log
+from aclog.authorizer.acl import shell_word
 from aclog.cli.answers import difference_columns
 from aclog.cli.flags.commands import DiffFlags
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags, check_one_stdin
@@ -103,9 +105,10 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
     output = report.output()
     flags.check({"--accesses": report.accesses})
     accesses = None if report.accesses is None else read_accesses(report.accesses)
-    compared = {
-        name: _compared(states, accesses) for name, states in _each_cluster(flags.states(notes_clusters=False)).items()
-    }
+    both = flags.states(notes_clusters=False)
+    compared = {name: _compared(states, accesses) for name, states in _each_cluster(both).items()}
+    if any(each.differences for _, comparisons in compared.values() for each in comparisons.values()):
+        _note_direction(both)
     if accesses is not None and accesses.malformed:
         warn(f"{report.accesses}: {plural(accesses.malformed, 'line')} skipped: no accesses")
     if accesses is not None and accesses.unread:
@@ -129,6 +132,25 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
         _print(comparisons, unread, output)
     each_comparison = (comparison for each in comparisons.values() for comparison in each.values())
     return DIFFERENT if any(each.differences or each.premises for each in each_comparison) else SAME
+
+
+def _note_direction(states: TwoStates) -> None:
+    """Report a second state of the same log that is older: rows read from the newer state to the older one."""
+    first, second = states.first, states.second
+    if second is None or second.moment is None or second.source.name != first.source.name:
+        return
+    newer, older = first.moment, second.moment
+    if newer is None:
+        is_older = True
+    elif isinstance(newer, int):
+        is_older = isinstance(older, int) and older < newer
+    else:
+        is_older = isinstance(older, datetime) and older < newer
+    if is_older:
+        note(
+            "the second state is older than the first: GAINED is what the older one allows and the newer one denies; "
+            f"for the change since then: --as-of {shell_word(str(second.as_of))}"
+        )
 
 
 def _each_cluster(states: TwoStates) -> dict[str, TwoStates]:

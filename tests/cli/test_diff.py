@@ -185,6 +185,18 @@ def test_the_topics_of_a_log_are_counted():
     assert max(each for each in found if each is not None) == 4  # of its 5 topics, one may be read by nobody
 
 
+def test_an_older_second_state_is_noted(tmp_path):
+    log = write_log(tmp_path / "log", [acl_of_number(1)], [acl_of_number(2)], [acl_of_number(3)])
+    text = "the second state is older than the first"
+    for moments in (("--to-as-of", 1), ("--as-of", 2, "--to-as-of", 1)):
+        result = aclog("diff", "--log", log, *moments).denied()
+        assert "LOST" in result.out
+        assert text in result.err
+        assert "--as-of 1" in result.err
+    for moments in (("--as-of", 1), ("--as-of", 1, "--to-as-of", 2), ("--to-as-of", "latest"), ("--to-as-of", 3)):
+        assert text not in aclog("diff", "--log", log, *moments).err
+
+
 def test_what_both_moments_of_a_log_have_to_say_is_said_once(tmp_path):
     log = write_log(tmp_path / "log", [acl_of_number(1)], [acl_of_number(2)])
     notes = aclog("diff", "--log", log, "--to-as-of", 1).err.splitlines()

@@ -85,6 +85,13 @@ def test_a_history_of_resources_has_the_changes_of_the_acls_that_acls_list_selec
             ]
     of_both = aclog(*asked, "--topic", "orders", "--principal", "User:*").ok().lines
     assert of_both == aclog(*asked, "--principal", "User:*").ok().lines != []
+    of_one = aclog("acls", "history", "--log", WEEK / "log", "--topic", "payments.eu").ok()
+    also = aclog("acls", "history", "--log", WEEK / "log", "--topic", "payments.eu", "--resource-pattern-type", "match")
+    more = len(also.ok().lines) - len(of_one.lines)
+    assert more > 0
+    note = f"{more} changes of other ACLs that affect these names: --resource-pattern-type match"
+    assert of_one.err == f"aclog: note: {note}\n"
+    assert also.err == ""
     nothing = aclog("acls", "history", "--log", WEEK / "log", "--group", "nil").ok()
     assert (nothing.out, nothing.err) == ("", "aclog: note: no change of ACLs on these resources in the log\n")
 
