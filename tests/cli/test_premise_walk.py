@@ -291,7 +291,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
     "accesses unused": (
         Row(
             words="unused --index {}/index --days 1 --gap 3d",
-            strong="All that can go can go together",
+            strong="All removable ACLs can be removed together",
             by=ONLY_ONE,  # the index knows the settings
             object_=lambda found: bool(found["removable"]),
         ),
