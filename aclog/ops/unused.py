@@ -155,7 +155,7 @@ def brokers_text(report: "UnusedReport") -> str:
 
 def silence_text(silence: Silence) -> str:
     """Return which broker logged nothing, and when."""
-    lines = "no log lines " + ("without a broker name" if silence.broker is None else f"of broker {silence.broker}")
+    lines = "no log lines " + ("of an unnamed broker" if silence.broker is None else f"of broker {silence.broker}")
     if silence.since is None and silence.to is None:
         return f"{lines} in the window"
     if silence.since is None:

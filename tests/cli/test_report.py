@@ -295,7 +295,7 @@ def test_the_silences_of_an_index_are_premises(tmp_path):
     log.write_bytes((WEEK / "kafka-authorizer.log").read_bytes())
     aclog("usage-index", "--log", LOG, "--accesses", log, "--index", tmp_path / "index").ok()
     page = written(tmp_path / "a.md", LOG, "--sections", "unused", "--index", tmp_path / "index")
-    assert "gap: no log lines without a broker name" in page[: page.index("can be removed")]
+    assert "gap: no log lines of an unnamed broker" in page[: page.index("can be removed")]
 
 
 def test_acls_that_existed_before_are_no_changes(tmp_path):
