@@ -40,7 +40,12 @@ class CoverageFlags:
     accesses: AccessPaths = field(factory=list)
     index: Annotated[
         Path | None,
-        Option("--index", metavar="DIR", help="An index that [cyan]aclog accesses index[/] keeps.", show_default=False),
+        Option(
+            "--index",
+            metavar="DIR",
+            help="An index that the command [cyan]aclog accesses index[/] writes.",
+            show_default=False,
+        ),
     ] = None
     gap: Gap = "1d"
     accesses_format: AccessesFormat = None
@@ -70,10 +75,10 @@ def coverage(flags: CoverageFlags, output: AnswerFlags) -> None:
     """Show the periods in which each broker logged accesses, and the gaps between them.
 
     The accesses in a gap are unknown: no rule is reported as unused for a window
-    with a gap. A broker is expected to log from the first line of any broker to
-    the last. Accesses that could not be read or decided are counted by
-    principal, because the rules that they may need are not judged either. Exit
-    code 1 if there are gaps or such accesses.
+    with a gap. Each broker is expected to log throughout, from the earliest line
+    in the log to the latest. Accesses that could not be read or decided are
+    counted by principal: the rules that they may need are not reported as unused.
+    Exit code 1 if there are gaps or such accesses.
 
     [bold]Examples[/]
 
@@ -101,7 +106,7 @@ class Stretch:
 
 
 def stretches(covered: Coverage, *, gap: int) -> list[Stretch]:
-    """Return all of them, by broker and time; brokers are expected to log from the first line of any to the last."""
+    """Return all of them, by broker and time; each is expected to log from the first line of all to the last."""
     start, until = int(covered.first.min()), int(covered.last.max())
     return [each for broker in covered.brokers for each in _of_broker(covered.of_broker(broker), start, until, gap)]
 

@@ -277,7 +277,7 @@ class TopicFeed:
             since = f" since {time_text(each.since)}" if each.since else ""
             warn(
                 f"{self.topic.name}: partition {each.partition}: {number}{since} cannot be read: {each.why}: no rule "
-                "is called unused for that time"
+                "is reported as unused for that time"
             )
         positions = self._positions(look.topic_id, numbers, moved)
         index.note_lost(unread.total, positions, now * 1000)

@@ -258,11 +258,11 @@ def print_taken(output: Output, added: AddedRun) -> None:
         for line in _lines(row):
             say(printable(line))
     for path in new.waiting:
-        note(f"{path}: its last line is not whole yet, and is left for the next time")
+        note(f"{path}: its last line is not complete yet: a later run reads it")
     if untimed := totals.rows.without_time:
-        warn(f"{untimed:,} accesses have no time: they were left out")
+        warn(f"{untimed:,} accesses have no timestamp: they do not count")
     warn_of_rejects(totals.rejects)
-    warn_of_unread(unread, "the index keeps that, and no rule that they may need is called unused")
+    warn_of_unread(unread, "the index records them, and no rule that they may need is reported as unused")
 
 
 def taken_row(added: AddedRun) -> Row:

@@ -180,12 +180,12 @@ MORE = "More"
 """The panel of commands of rare tasks, which only the complete list describes."""
 
 ACCESSES = {
-    "usage": ("usage", "Report which ACLs an access log needed in the last days, and which could be removed."),
+    "usage": ("usage", "Report which ACLs were needed by the accesses of a log, and which could be removed."),
     "index": (
         "usage-index",
         (
-            "Add new access-log entries to the last-used index, which `aclog accesses unused` reads for any window of "
-            "days."
+            "Add new access-log entries to the index of last use, which `aclog accesses unused` reads for any window "
+            "of days."
         ),
     ),
     "unused": (
@@ -202,7 +202,7 @@ ACCESSES = {
     ),
     "simulate": (
         "simulate",
-        "Show which accesses of a log a second state would decide differently from the first one.",
+        "Show which logged accesses would be decided differently by a second set of rules.",
     ),
     "coverage": ("coverage", "Show the periods in which each broker logged accesses, and the gaps between them."),
 }

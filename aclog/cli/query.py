@@ -76,8 +76,11 @@ def query(
 
     A table is read if its name occurs in the statement. changes needs a log,
     accesses needs --accesses, findings is what `aclog lint` finds. The columns
-    have the keys of JSON; times are in UTC. The statement reaches no file and no
-    network, and changes nothing. Requires the extra `query`.
+    have the keys of JSON; times are in UTC. In changes, endOffset is the first
+    --as-of that includes the change; firstSeen is true if the ACL was in the
+    checkpoint at the beginning of the log, so that the time when it was added is
+    unknown. The statement reaches no file and no network, and changes nothing.
+    Requires the extra `query`.
 
     [bold]Examples[/]
 

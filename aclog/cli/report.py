@@ -181,7 +181,7 @@ def html_text(report: "Report") -> str:
 
 def markdown_lines(report: "Report") -> Iterator[str]:
     """Yield the report as Markdown, with every name escaped."""
-    yield f"# Access report of {_escaped(report.source)}"
+    yield f"# Access report: {_code(report.source)}"
     yield ""
     yield from _markdown_table(("fact", "value"), report.facts)
     yield ""
@@ -244,11 +244,12 @@ def _matrix_lines(matrix: "Matrix") -> Iterator[str]:
         yield f"And {matrix.more:,} more principals with fewer ACLs."
         yield ""
     if matrix.more_groups:
-        yield f"And {matrix.more_groups:,} more groups of topics, which the column TOPIC covers."
+        yield f"And {matrix.more_groups:,} more groups of topics, which the column any TOPIC covers."
         yield ""
 
 
 def _chart_lines(chart: "Chart") -> Iterator[str]:
     rows = [(bar.label, f"{bar.added:,}", f"{bar.removed:,}") for bar in chart.bars if bar.added or bar.removed]
-    yield from _markdown_table((f"{chart.period} from", "added", "removed"), rows)
+    begin = chart.period if chart.period in ("hour", "day") else f"{chart.period} from"
+    yield from _markdown_table((f"{begin} (UTC)", "added", "removed"), rows)
     yield ""

@@ -56,7 +56,8 @@ class ReportFlags:
         Option(
             "--index",
             metavar="DIR",
-            help="Report unused ACLs by this index of last use, of [cyan]aclog accesses index[/].",
+            help="Report unused ACLs by this index of last use, which the command [cyan]aclog accesses index[/] "
+            "writes.",
             show_default=False,
             rich_help_panel=ACCESSES_PANEL,
         ),

@@ -34,12 +34,12 @@ def simulate(
         ),
     ] = None,
 ) -> None:
-    """Show which accesses of a log a second state would decide differently from the first one.
+    """Show which logged accesses would be decided differently by a second set of rules.
 
-    GAINED: denied before, allowed after; LOST: the reverse; BROKEN: an error
-    after the change only; MENDED: an error before the change only; SAME: no
-    difference. NOT_JUDGED: the access could not be read or decided, so its
-    decision may differ. `aclog diff` covers all requests, not only those in a
+    GAINED: denied before, allowed after; LOST: the reverse. BROKEN: decided before,
+    after the change Kafka's authorizer throws, such as for an ACL whose principal
+    has no colon; MENDED: the reverse. SAME: no difference. NOT_JUDGED: the access
+    could not be read or decided, so its decision may differ. `aclog diff` covers all requests, not only those in a
     log. Exit code 0 if all are the same, 1 if not, 2 for bad input.
 
     [bold]Examples[/]

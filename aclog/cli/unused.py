@@ -28,7 +28,7 @@ from aclog.cli.transfer.output import safe_order, write_change_file
 from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import noun, printable
 from aclog.ops.tables import rule_text
-from aclog.ops.unused import silence_text, time_of, unused_objects, why_unjudged
+from aclog.ops.unused import brokers_text, silence_text, time_of, unused_objects, why_unjudged
 from aclog.sources.acl_lines import change_line
 from aclog.terminal.columns import Column
 from aclog.terminal.notices import tracked
@@ -52,7 +52,7 @@ class UnusedFlags:
         Option(
             "--index",
             metavar="DIR",
-            help="The index that [cyan]aclog accesses index[/] keeps.",
+            help="The index that the command [cyan]aclog accesses index[/] writes.",
             show_default=False,
             if_missing="`aclog accesses usage --days N` needs an access log only; `aclog accesses index` makes one",
         ),
@@ -106,8 +106,8 @@ def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: 
     """List the rules that no access matched, those that matched but were never needed, and those that were needed.
 
     The index records by day which rules accesses matched and needed. A rule is
-    "never" used only if it was in force in the whole window and every broker
-    logged throughout; otherwise it is not judged, and the report names the
+    reported as never used only if it was in force in the whole window and every
+    broker logged throughout; otherwise it is not judged, and the report names the
     reason. All removable rules can be removed at once: no access of the window
     would be decided differently, by the rules of its time or by the current ones;
     --accesses proves this over a log. Exit code 1 if there are unused rules, 0 if
@@ -176,8 +176,8 @@ _LOOKED_UP = 20_000
 _LAST_NEEDED = EVENTS.index("last needed")
 
 _HEADS = {
-    Answer.NEVER_MATCHED: "never matched: no access was about what it covers",
-    Answer.NEVER_NEEDED: "matched, never needed: each access would have been decided the same without it",
+    Answer.NEVER_MATCHED: "never matched: no access matched the ACL",
+    Answer.NEVER_NEEDED: "matched, never needed: each access would have been decided the same without the ACL",
     Answer.NEEDED: "needed",
     Answer.NOT_JUDGED: "not judged",
 }
@@ -186,20 +186,21 @@ _HEADS = {
 def unused_lines(report: "UnusedReport") -> Iterator[str]:
     """Yield the lines."""
     result = report.unused
-    brokers = ", ".join("unnamed" if each is None else each for each in report.expected) or "none"
-    yield f"{time_of(result.window.start)} to {time_of(result.window.until)}; brokers: {brokers}"
+    yield f"window: {time_of(result.window.start)} to {time_of(result.window.until)}; {brokers_text(report)}"
     for silence in result.silences[:_MAX_RULES]:
         yield f"gap: {silence_text(silence)}"
     yield from _more(len(result.silences), "gap")
+    if result.silences:
+        yield "with a gap in the window, no ACL is reported as unused"
     if result.unread:
         yield f"not judged: {unread_text(result.unread)}"
     yield ""
-    yield f"{'ACLs':>9}  {'can go':>9}  answer"
+    yield f"{'ACLs':>9}  {'removable':>9}  verdict"
     for answer in Answer:
         mask = result.judgement.is_(answer)
         yield f"{int(mask.sum()):>9,}  {int(result.removable[mask].sum()):>9,}  {_HEADS[answer].split(':')[0]}"
     if result.removable.any():
-        yield "All that can go can go together: no access of the window would be decided otherwise."
+        yield "All removable ACLs can be removed together: no access of the window would be decided differently."
     for answer in Answer:
         mask = result.judgement.is_(answer)
         if mask.any():
@@ -214,13 +215,14 @@ def _lines_of(report: "UnusedReport", answer: Answer, mask: Bools) -> Iterator[s
     if answer is Answer.NEEDED:
         yield from _needed(report, np.flatnonzero(mask))
         return
+    too = " as well" if result.removable.any() else ""
     for number, rule in _first(result, mask):
         if answer is Answer.NOT_JUDGED:
             yield f"  {_text(rule)}: {why_unjudged(result, number)}"
         elif result.removable[number]:
             yield f"  {_text(rule)}"
         else:
-            yield f"  {_text(rule)}: stays: what goes would leave an access without it"
+            yield f"  {_text(rule)}: kept, since removing it{too} could change a decision"
 
 
 def _needed(report: "UnusedReport", numbers: Int64s) -> Iterator[str]:

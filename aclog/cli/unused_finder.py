@@ -19,8 +19,8 @@ from aclog.cli.flags.common import AccessesFlags
 from aclog.console.findings import Item, Kind, LookResult, Subject, Use, Uses
 from aclog.metalog.errors import ConfigError, plural
 from aclog.metalog.primitives import current_time_ms
-from aclog.ops.unused import decided_by, proved, silence_text, time_of, unread_of_rule, why_unjudged
-from aclog.ops.usage import Judging, unknown_kafka
+from aclog.ops.unused import brokers_text, decided_by, proved, silence_text, time_of, unread_of_rule, why_unjudged
+from aclog.ops.usage import Judging, days_text, unknown_kafka
 from aclog.sources.logs import cluster_id_of
 from aclog.usage.index.database import FILE
 from aclog.usage.index.usage_index import UsageIndex
@@ -41,10 +41,10 @@ _HEADS = {
     Answer.NOT_JUDGED: "not judged",
 }
 _TEXTS = {
-    Answer.NEVER_MATCHED: "no access was about what it covers",
+    Answer.NEVER_MATCHED: "no access matched the rule",
     Answer.NEVER_NEEDED: "each access would have been decided the same without it",
 }
-_STAYS = "it stays if the others go, which would leave an access without it"
+_STAYS = "it is kept: removing it together with the removable rules could change a decision"
 _MAX_NAMES = 5
 """Holes, and days without accesses, that are named."""
 
@@ -76,7 +76,6 @@ def by_index(
         text = f"{_TEXTS[answer]}{span}; {window}, with logs of every broker"
         items.append(_item(acl, answer, text, origins, removable=bool(result.removable[number])))
         uses[acl] = Use(is_unused=True, text=_HEADS[answer])
-    brokers = ", ".join("unnamed" if each is None else each for each in report.expected) or "none"
     notes = [f"gap: {silence_text(each)}" for each in result.silences[:_MAX_NAMES]]
     if len(result.silences) > _MAX_NAMES:
         notes.append(f"and {len(result.silences) - _MAX_NAMES:,} more gaps")
@@ -84,7 +83,7 @@ def by_index(
         notes.append(f"{_HEADS[Answer.NOT_JUDGED]}: {unread_text(result.unread)}")
     if unknown:
         notes.append(none_removable(unknown))
-    return _answer(items, uses, acls, (f"{window}; brokers: {brokers}", proof), notes)
+    return _answer(items, uses, acls, (f"{window}; {brokers_text(report)}", proof), notes)
 
 
 def by_log(report: UsageReport, acls: AclsImage, origins: Origins, notes: Sequence[str]) -> LookResult:
@@ -134,8 +133,8 @@ def _gaps(report: UsageReport) -> Iterator[str]:
     if holes:
         more = f" and {len(holes) - _MAX_NAMES:,} more" if len(holes) > _MAX_NAMES else ""
         yield (
-            f"no accesses on {len(holes):,} of {len(report.window.days):,} calendar days "
-            f"({', '.join(holes[:_MAX_NAMES])}{more}): the cluster was idle, or the log is incomplete"
+            f"no accesses on {', '.join(holes[:_MAX_NAMES])}{more} ({days_text(len(holes), report)}): "
+            "the cluster was idle, or the log is incomplete"
         )
 
 

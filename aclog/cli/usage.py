@@ -30,7 +30,7 @@ def usage(
         format_option(OutputFormat.TEXT, *ROW_FORMATS, default="text", help="A summary, or a row for each ACL."),
     ] = None,
 ) -> None:
-    """Report which ACLs an access log needed in the last days, and which could be removed.
+    """Report which ACLs were needed by the accesses of a log, and which could be removed.
 
     An ACL is NEVER_MATCHED, NEVER_NEEDED (every access is decided the same
     without it), NEEDED, or NOT_JUDGED: it was not in force for the entire window,

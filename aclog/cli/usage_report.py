@@ -30,6 +30,7 @@ from aclog.ops.usage import (
     LogUsage,
     ProvedSuggestion,
     blocking_denies,
+    days_text,
     empty_days,
     evidence_notes,
     few,
@@ -102,6 +103,8 @@ def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[s
 def _unjudged(usage_report: UsageReport) -> Iterator[str]:
     """Yield the ACLs that are not judged, at most the first few, each with the reason."""
     rules = usage_report.rules.filter(pc.equal(usage_report.rules.column("answer"), pa.scalar(Answer.NOT_JUDGED.value)))
+    if len(rules):
+        yield f"{plural(len(rules), 'ACL')} {'is' if len(rules) == 1 else 'are'} not judged:"
     for row in rules.slice(0, _SHOWN_UNJUDGED).to_pylist():
         yield f"  {Answer.NOT_JUDGED.value:<14}  {_rule_text(row)}: {_why_unjudged(row, usage_report)}"
     if len(rules) > _SHOWN_UNJUDGED:
@@ -111,7 +114,7 @@ def _unjudged(usage_report: UsageReport) -> Iterator[str]:
 def _why_unjudged(row: dict[str, Any], usage_report: UsageReport) -> str:
     begin, end = row["in_force_from"], row["in_force_to"]
     if begin is not None and begin > usage_report.window.start:
-        return f"in force since {as_of_text(begin)}, later than the window begins"
+        return f"in force only since {as_of_text(begin)}, after the window began"
     if end is not None:
         return "not in force at the end of the window"
     if row["unread"]:
@@ -189,7 +192,7 @@ def _removable(usage_report: UsageReport) -> Iterator[str]:
     if len(rules):
         # A day without any access may be one whose log is missing: then nothing is known of its accesses.
         missing = len(empty_days(usage_report))
-        days = f"{missing:,} of {plural(len(usage_report.window.days), 'day')} have no accesses"
+        days = f"no accesses on {days_text(missing, usage_report)}"
         condition = f" if the log is complete ({days})" if missing else ""
         yield f"{plural(len(rules), 'ACL')} can be removed together{condition}:"
         for row in rules.slice(0, _SHOWN_RULES).to_pylist():
@@ -238,7 +241,7 @@ DENIED_COLUMNS: Final = (
 
 
 _MAX_LINES: Final = 25
-_HEADER: Final = ("attempts", "principal", "intent", "denied", "from", "first", "last", "ACL to add")
+_HEADER: Final = ("attempts", "principal", "intent", "denied", "from", "first", "last", "ACL to add, or why none")
 
 
 @frozen(kw_only=True)
@@ -273,13 +276,13 @@ def refusal_lines(tally: Refusals, attempts: Sequence[Attempt], rules: Rules, un
     overruled, without = sum(each.overruled for each in attempts), sum(each.without_rule for each in attempts)
     allowed = sum(each.accesses for each in attempts) - overruled - without
     if overruled:
-        yield f"{plural(overruled, 'denied access')}: blocked by DENY rules, which no new rule overrides"
+        yield f"{plural(overruled, 'denied access')}: blocked by DENY ACLs, which no new ACL overrides"
     if without:
-        yield f"{plural(without, 'denied access')}: without a new rule, which would be invalid or too broad"
+        yield f"{plural(without, 'denied access')}: no new ACL, since it would be invalid or too broad"
     if not added:
-        yield "no new ALLOW rule would allow a denied access"
+        yield "no new ALLOW ACL would allow a denied access"
         return
-    noun, these = ("rule", "that rule") if added == 1 else ("rules", "these rules")
+    noun, these = ("ACL", "that ACL") if added == 1 else ("ACLs", "these ACLs")
     yield (
         f"{added:,} new ALLOW {noun} would allow {plural(allowed, 'denied access')}; "
         f"`--out FILE` writes {these} to a file"
@@ -314,17 +317,18 @@ def _cells(line: _Line, own: Sequence[Attempt], rules: Rules) -> tuple[str, ...]
 
 def _remedy(line: _Line, own: Sequence[Attempt], rules: Rules) -> str:
     parts = []
-    if line.denies:
-        denies = blocking_denies(own[0], rules)
-        more = f" and {len(denies) - 1:,} more" if len(denies) > 1 else ""
-        parts.append(f"blocked by: {rule_text(denies[0])}{more}")
     missing = {rule for attempt in own for rule in attempt.missing}
     if missing:
         names = sorted({rule.operation for rule in missing})
         operations = ", ".join(operation.name for operation in own[0].operations if operation in names)
         one = f"ALLOW {operations}: {plural(len(missing), 'rule')}"
         parts.append(acl_text(next(iter(missing))) if len(missing) == 1 else one)
-    return "; ".join(parts) or "no rule for this resource alone"
+    if line.denies:
+        denies = blocking_denies(own[0], rules)
+        more = f" and {len(denies) - 1:,} more" if len(denies) > 1 else ""
+        what = "other requests" if missing else "none"
+        parts.append(f"{what}: blocked by {rule_text(denies[0])}{more}")
+    return "; ".join(parts) or "none: the ACL would be invalid or too broad"
 
 
 # What `aclog accesses denied` prints, and the change that it writes.
@@ -395,12 +399,12 @@ def suggestion_lines(suggestion: Suggestion, *, now: int, explain: bool) -> Iter
     unjudged = sum(rule.why.startswith(NOT_JUDGED) for rule in rules)
     retained = len(rules) - len(allows) - unjudged
     parts = (
-        (len(allows), f"{len(allows):,} that allow logged accesses, {prefixes:,} of them PREFIXED"),
-        (retained, f"{retained:,} kept because they deny, or because each is the last ACL of a resource"),
-        (unjudged, f"{unjudged:,} kept because they could not be judged"),
+        (len(allows), f"{plural(len(allows), 'rule')} for logged accesses, {prefixes or 'none'} of them PREFIXED"),
+        (retained, f"{plural(retained, 'rule')} kept because they deny, or because each is the last ACL of a resource"),
+        (unjudged, f"{plural(unjudged, 'rule')} kept because they could not be judged"),
     )
     if rules:
-        yield f"suggested rules: {'; '.join(text for count, text in parts if count)}"
+        yield f"suggested: {'; '.join(text for count, text in parts if count)}"
     for principal, group in groupby(rules[:_MAX_SUGGESTIONS], key=lambda rule: rule.acl.principal):
         yield ""
         yield f"{principal}:"
@@ -447,7 +451,7 @@ def print_suggestion(suggested: ProvedSuggestion, flags: SuggestFlags, output: O
     if flags.out is not None:
         rules = [StandardAclWithId(id=None, acl=acl) for acl in suggested.suggestion.acls]
         state = write_change_file(flags.out, (json_text(rule.to_dict()) for rule in rules), "--out")
-        note(f"{flags.out}: {state}: {len(rules):,} rules, all that are wanted")
+        note(f"{flags.out}: {state}: {len(rules):,} rules, the complete suggested set")
     if output.is_rows:
         output.print_rows(SUGGESTED_COLUMNS, suggested.objects())
     else:
@@ -460,6 +464,8 @@ def print_suggestion(suggested: ProvedSuggestion, flags: SuggestFlags, output: O
 
 
 _MAX_ROWS: Final = 10
+_UNCOUNTED: Final = "not counted"
+_SIDES: Final = ("before", "after")
 
 FLIP_COLUMNS: Final = (
     Column(key="change"),
@@ -502,27 +508,32 @@ def _summary(simulation: Simulation, ordered: Any, *, is_sure: bool) -> Iterator
         flips = ordered.filter(pc.equal(changes, pa.scalar(change.value)))
         if len(flips) or change in {Change.GAINED, Change.LOST}:
             rows.append((f"{pc.sum(flips.column('count')).as_py() or 0:,}", f"{len(flips):,}", change.value))
-    rows.append((f"{simulation.same if is_sure else 0:,}", "-", "SAME"))
+    rows.append((f"{simulation.same if is_sure else 0:,}", _UNCOUNTED, "SAME"))
     unjudged = simulation.unread.total + (0 if is_sure else simulation.same)
     if simulation.unread or not is_sure:
-        rows.append((f"{unjudged:,}", "-", Answer.NOT_JUDGED.value))
+        rows.append((f"{unjudged:,}", _UNCOUNTED, Answer.NOT_JUDGED.value))
     yield from aligned(("accesses", "distinct requests", "change"), rows)
     for change in Change:
         flips = ordered.filter(pc.equal(changes, pa.scalar(change.value)))
         if len(flips):
             yield ""
-            yield from _most(flips, change)
+            yield from _most(simulation, flips, change)
 
 
-def _most(flips: Any, change: Change) -> Iterator[str]:
+def basis_text(rules: Rules, audit_text: str) -> str:
+    """Return the ACL with this text of the audit log, or the text itself, such as DefaultDeny."""
+    code = rules.texts.code_of(audit_text)
+    return audit_text if code < 0 else _rule_text({"in_force_to": None, **rules.table.slice(code, 1).to_pylist()[0]})
+
+
+def _most(simulation: Simulation, flips: Any, change: Change) -> Iterator[str]:
     header = (change.value.lower(), "principal", "host", "operation", "resource", "before", "after")
     rows = (
         (
             f"{row['count']:,}",
             *(str(row[name]) for name in ("principal", "host", "operation")),
             f"{row['resourceType']}:{row['resourceName']}",
-            row["rule_id_before"] or row["rule_before"],
-            row["rule_id_after"] or row["rule_after"],
+            *(basis_text(rules, row[f"rule_{side}"]) for rules, side in zip(simulation.states, _SIDES, strict=True)),
         )
         for row in flips.slice(0, _MAX_ROWS).to_pylist()
     )

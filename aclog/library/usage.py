@@ -43,7 +43,7 @@ class Reading(TypedDict, total=False):
     accesses_format: str | None
     """kafka-log, parquet, jsonl, events, events-jsonl, ocsf or cloudevents; by default recognised by content."""
     accesses_timezone: str | None
-    """The zone of times without one: a broker logs its local time; by default UTC."""
+    """The time zone of timestamps that state none, by default UTC; brokers log their local time."""
     workers: int | None
     """Processes that read it; by default 1. With more, a program needs `if __name__ == "__main__":`."""
 
@@ -74,7 +74,7 @@ def acl_usage(
     until: AsOf | None = None,
     **options: Unpack[ReadingDeciding],
 ) -> Report:
-    """Return which ACLs an access log needed in the last days, and which can be removed (`aclog accesses usage`).
+    """Return which ACLs were needed by the accesses of a log, and which can be removed (`aclog accesses usage`).
 
     An object for each ACL, whose `answer` is NEVER_MATCHED, NEVER_NEEDED, NEEDED or NOT_JUDGED; all that are
     `removable` can be removed together. It has always passed.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache
-from itertools import islice
+from itertools import compress, islice
 from typing import Final, TypeAlias
 
 from attrs import evolve, frozen
@@ -96,7 +96,7 @@ class Matrix:
     total: int
     """The principals that rules name."""
     more_groups: int = 0
-    """Groups of names of topics without a column of their own, which the column TOPIC covers."""
+    """Groups of names of topics without a column of their own, which the column of any topic covers."""
 
     @property
     def more(self) -> int:
@@ -272,7 +272,7 @@ def report(question: ReportQuestion) -> Report:
         ("End offset", f"{image.end_offset:,}" if has_offset else "none: the source is no log"),
         ("Last record", timestamp),
         ("SHA-256 of the ACLs", digest(rows)),
-        ("Super users", ", ".join(sorted(settings.super_users)) or "none stated"),
+        ("Super users", ", ".join(sorted(settings.super_users)) or _no_super_users(question.stated)),
         ("Resources without ACLs", _OPEN if settings.allow_everyone else _CLOSED),
         *([("Accepted unread", ", ".join(question.accepted))] if question.accepted else []),
         *([("Settings of lint", str(question.settings.file))] if question.settings.file is not None else []),
@@ -287,6 +287,10 @@ def report(question: ReportQuestion) -> Report:
         digest_command=f"{listing} | LC_ALL=C sort | sha256sum",
         sections=tuple(makers[each]() for each in Section if each in question.sections),
     )
+
+
+def _no_super_users(stated: StatedSettings) -> str:
+    return "unknown: no --super-users given" if stated.super_users is None else "none"
 
 
 _OPEN = "open to everyone (allow.everyone.if.no.acl.found is true)"
@@ -402,9 +406,10 @@ _LETTERS: Final = {
     AclOperation.IDEMPOTENT_WRITE: "W",
 }
 _OTHER_LETTER: Final = "d"
-LEGEND: Final = (
-    "R: READ, W: WRITE or IDEMPOTENT_WRITE, C: CREATE, D: DELETE, A: ALTER or ALTER_CONFIGS, K: CLUSTER_ACTION, d: "
-    "only DESCRIBE and others; on at least one name of the group, from at least one host"
+_LEGEND: Final = (
+    "What each principal may do, after all DENY rules. A letter means: on at least one resource of the column, from at "
+    "least one host. R: READ; W: WRITE or IDEMPOTENT_WRITE; C: CREATE; D: DELETE; A: ALTER or ALTER_CONFIGS; K: "
+    "CLUSTER_ACTION; d: none of these, only other operations such as DESCRIBE."
 )
 _SEPARATOR = re.compile(r"(?<=[._-])")
 _WHOLE_TYPES: Final = (
@@ -433,14 +438,25 @@ def _access(
     first = [each for each in principals if ":" in each][:MOST_PRINCIPALS]
     rows = [("any other principal", _cells(unnamed, groups))]
     rows += [(each, _cells(permissions(policy, Query(principals=only(each))), groups)) for each in first]
-    columns = (*(f"TOPIC {each}*" for each in groups), *(each.name for each in _WHOLE_TYPES))
-    matrix = Matrix(columns=columns, rows=tuple(rows), total=len(principals), more_groups=len(prefixes) - len(groups))
+    whole = (each.name if each is ResourceType.CLUSTER else f"any {each.name}" for each in _WHOLE_TYPES)
+    columns = (*(f"TOPIC {each}*" for each in groups), *whole)
+    # Without a principal that is not shown, a type of resource without a letter is one without access.
+    is_shown = [len(first) < len(principals) or any(cells[at].text for _, cells in rows) for at in range(len(columns))]
+    rows = [(name, tuple(compress(cells, is_shown))) for name, cells in rows]
+    matrix = Matrix(
+        columns=tuple(compress(columns, is_shown)),
+        rows=tuple(rows),
+        total=len(principals),
+        more_groups=len(prefixes) - len(groups) if is_shown[len(groups)] else 0,
+    )
+    absent = [each for each, is_here in zip(columns, is_shown, strict=True) if not is_here]
+    without = f" Columns without a letter are left out: {', '.join(absent)}." if absent else ""
     return ReportSection(
         section=Section.ACCESS,
         title="Who reaches what",
         parts=(
             Part(
-                text=f"Effective access, with DENY rules, by groups of names ({LEGEND}).",
+                text=f"{_LEGEND}{without}",
                 command=question.command("what-can --principal PRINCIPAL"),
                 matrix=matrix,
             ),
@@ -587,9 +603,9 @@ def _claim(permission: Permission) -> object:
 def _everyone(question: ReportQuestion, unnamed: Iterable[Permission]) -> ReportSection:
     table = _table(("principals", "access", "by"), _granted_rows(unnamed))
     text = (
-        "Principals that no rule names have access."
+        "Principals not named in any rule have access."
         if table.total
-        else "Principals that no rule names have no access by these rules."
+        else "By these rules, principals not named in any rule have no access."
     )
     part = Part(text=text, command=question.command("check no-public"), table=table if table.total else None)
     return ReportSection(section=Section.EVERYONE, title="Open to everyone", parts=(part,))
@@ -656,7 +672,7 @@ def _lint(question: ReportQuestion) -> ReportSection:
 
 
 def _unused(question: ReportQuestion) -> ReportSection:
-    title = "Unused and never judged"
+    title = "Unused ACLs, and ACLs whose use is unknown"
     if question.unused is None:
         return ReportSection(
             section=Section.UNUSED,
@@ -692,7 +708,7 @@ def _unused(question: ReportQuestion) -> ReportSection:
     ]
     if use.premises:
         premises = _table(("premise",), ((each,) for each in use.premises))
-        parts.append(Part(text="What this use does not count, or assumes.", command=use.command, table=premises))
+        parts.append(Part(text="What these answers assume, or do not count.", command=use.command, table=premises))
     premised = ", on the premises above" if use.premises else ""
     removable_acls = plural(removable_count, "ACL")
     parts += [

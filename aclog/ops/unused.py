@@ -143,14 +143,26 @@ def time_of(micros: int) -> str:
     return time_text(micros // 1000)
 
 
+def brokers_text(report: "UnusedReport") -> str:
+    """Return which brokers are expected to log; lines that name no broker count as those of one."""
+    named = [each for each in report.expected if each is not None]
+    if len(named) == len(report.expected):
+        return f"brokers: {', '.join(named) or 'none'}"
+    if not named:
+        return "the log lines name no broker"
+    return f"brokers: {', '.join(named)}; other log lines name no broker"
+
+
 def silence_text(silence: Silence) -> str:
     """Return which broker logged nothing, and when."""
-    who = "lines without a broker: none" if silence.broker is None else f"broker {silence.broker}: no line"
+    lines = "no log lines " + ("of an unnamed broker" if silence.broker is None else f"of broker {silence.broker}")
     if silence.since is None and silence.to is None:
-        return f"{who} at all"
+        return f"{lines} in the window"
     if silence.since is None:
-        return f"{who} before {time_of(silence.to or 0)}"
-    return f"{who} after {time_of(silence.since)}" + ("" if silence.to is None else f" until {time_of(silence.to)}")
+        return f"{lines} before {time_of(silence.to or 0)}"
+    if silence.to is None:
+        return f"{lines} after {time_of(silence.since)}"
+    return f"{lines} from {time_of(silence.since)} to {time_of(silence.to)}"
 
 
 def unread_of_rule(count: int) -> str:
@@ -166,7 +178,7 @@ def why_unjudged(result: Unused, number: int) -> str:
     if why is Unjudged.NOT_INDEXED:
         return "the index has not seen it in force: update it with these rules"
     if why is Unjudged.YOUNG:
-        return f"known since {time_of(int(result.lives.begin[number]))}: younger than the window"
+        return f"known to the index only since {time_of(int(result.lives.begin[number]))}, after the window began"
     if why is Unjudged.SILENCE:
         others = len(result.silences) - 1
         more = f", and {plural(others, 'more gap')}" if others else ""
@@ -209,7 +221,7 @@ def proved(report: "UnusedReport", judging: "Judging", flags: "ReadAccesses") ->
     if len(outcome.flipped):
         first = outcome.flipped.select(REQUEST_COLUMNS).slice(0, 1).to_pylist()[0]
         raise ConfigError(
-            f"--accesses: {plural(len(outcome.flipped), 'access')} would be decided otherwise without the removable "
+            f"--accesses: {plural(len(outcome.flipped), 'access')} would be decided differently without the removable "
             f"rules, such as {' '.join(map(str, first.values()))}: is the index made of this log, and up to date?"
         )
     unread = UnreadAccesses.sum_of((counted.unread, undecided(counted.accesses, outcome.codes)))
@@ -229,10 +241,10 @@ def _unread(report: "UnusedReport", judging: "Judging", unread: UnreadAccesses) 
     who, denies = result.rules.principals(numbers), result.rules.denies[numbers]
     if unread.concerned(who, denies, by_presence=judging.settings.allow_everyone).any():
         raise ConfigError(
-            f"--accesses: {unread_text(unread)}: they may need what can go by the index, which does not know them: is "
-            "it made of this log, and up to date?"
+            f"--accesses: {unread_text(unread)}: they may need rules that are removable by the index, which does not "
+            "know them: is it made of this log, and up to date?"
         )
-    return f"; {unread_text(unread)}, and may need none of it"
+    return f"; {unread_text(unread)}, and need none of these rules"
 
 
 def decided_by(report: "UnusedReport") -> Settings:

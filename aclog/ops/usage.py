@@ -529,9 +529,13 @@ def holes_text(usage_report: UsageReport) -> str:
     more = f" and {len(ranges) - _NAMED_HOLES:,} more ranges" if len(ranges) > _NAMED_HOLES else ""
     text = ", ".join(ranges[:_NAMED_HOLES]) + more
     return (
-        f"no accesses on {len(holes):,} of {len(usage_report.window.days):,} calendar days ({text}): "
-        "the cluster was idle, or the log is incomplete"
+        f"no accesses on {text} ({days_text(len(holes), usage_report)}): the cluster was idle, or the log is incomplete"
     )
+
+
+def days_text(number: int, usage_report: UsageReport) -> str:
+    """Return a number of days of all that the window touches: of 90 days that begin at noon, these are 91 dates."""
+    return f"{number:,} of the {plural(len(usage_report.window.days), 'date')} that the window touches"
 
 
 def empty_days(usage_report: UsageReport) -> list[date]:
@@ -580,7 +584,7 @@ class DeniedRequests:
         """Warn of accesses that are not decided."""
         if self.tally.undecided:
             warn(f"{self.tally.undecided:,} accesses cannot be decided, such as those whose host is no address")
-        warn_of_unread(self.unread, "more may be refused than is listed")
+        warn_of_unread(self.unread, "more requests may be denied than are listed")
 
 
 def denied_requests(
@@ -686,9 +690,6 @@ class SuggestOptions:
     """Those that exist."""
 
 
-_NOTHING_GAINED: Final = "of all possible requests, none that is denied now becomes allowed"
-
-
 @frozen(eq=False, kw_only=True)
 class ProvedSuggestion:
     """A suggestion that is proved, and what it was made of."""
@@ -716,17 +717,20 @@ class ProvedSuggestion:
             decided = self.replayed - self.needs.undecided.total
             warn(
                 f"{unread_text(self.unread)}: the rules that may apply to them were not judged, and stay unchanged; "
-                f"with the suggested rules, of the other {plural(decided, 'logged access')}, "
-                f"{decided - denied:,} stay allowed and {denied:,} stay denied; {_NOTHING_GAINED}"
+                f"{_proof_text('every other logged access', decided - denied, denied)}"
             )
         else:
-            note(
-                f"proved: with the suggested rules, of {plural(self.replayed, 'logged access')}, "
-                f"{self.replayed - denied:,} stay allowed and {denied:,} stay denied; {_NOTHING_GAINED}"
-            )
+            note(f"proved: {_proof_text('every logged access', self.replayed - denied, denied)}")
         if self.without_time:
             warn(f"{self.without_time:,} accesses have no timestamp: the suggestion does not count them")
         warn_of_rejects(self.rejects)
+
+
+def _proof_text(accesses: str, allowed: int, denied: int) -> str:
+    return (
+        f"under the suggested rules, {accesses} is decided as before ({allowed:,} allowed, {denied:,} denied), "
+        "and no request that the present rules deny becomes allowed"
+    )
 
 
 def suggest_least(

@@ -22,12 +22,16 @@ _DAY_MS: Final = 86_400_000
 
 
 def totals_text(report: UsageReport) -> str:
-    """Return how many ACLs of a report are in the present state, and how many were removed; empty if none was."""
+    """Return how many ACLs of a log exist at its end, and how many were removed before; empty if none was."""
     present = report.rules.column("in_force_to").null_count
     removed = len(report.rules) - present
     if not removed:
         return ""
-    return f"{plural(len(report.rules), 'ACL')}: {present:,} present in the source, {removed:,} removed earlier"
+    exist, were = "exists" if present == 1 else "exist", "was" if removed == 1 else "were"
+    return (
+        f"{plural(len(report.rules), 'ACL')} in the metadata log: "
+        f"{present:,} {exist} at its end, {removed:,} {were} removed before"
+    )
 
 
 @frozen(eq=False, kw_only=True)
@@ -71,7 +75,7 @@ class Youth:
         if not most:
             return f"no ACL can be judged: {known}. No window of whole days is short enough to judge one"
         number = int((self.days >= most).sum())
-        judged = f"{number:,} of {plural(self.present, 'ACL')} in force at its end can be judged"
+        judged = f"{number:,} of {plural(self.present, 'ACL')} in force at the end of the window can be judged"
         return f"no ACL can be judged: {known}. With --days {most}, {judged}"
 
 

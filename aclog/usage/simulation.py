@@ -51,6 +51,8 @@ class Simulation:
     """The other accesses, repeated ones included."""
     unread: UnreadAccesses
     """Accesses that could not be read or decided, and may change: they are in neither."""
+    states: tuple[Rules, Rules]
+    """The ACLs before and after."""
 
     def by_controllers(self) -> Self:
         """Return the same of a change of controllers alone: what brokers decide is the same."""
@@ -91,6 +93,7 @@ def simulate(
         flips=pa.table(columns),
         same=int(counts.sum() - counts[flipped].sum()) - unknown.total,
         unread=UnreadAccesses.sum_of((unknown, may_flip(unread or UnreadAccesses(), before, after))),
+        states=(before[0], after[0]),
     )
 
 

@@ -331,7 +331,7 @@ def test_a_suggestion_is_proved_for_each_of_them(unstated, accesses, tmp_path):
 def test_refusals_that_only_one_of_them_makes_are_no_answer(unstated, accesses):
     result = aclog("denied", *unstated, "--accesses", accesses, "--format", "jsonl")
     assert [json.loads(line)["principal"] for line in result.lines] == ["User:c"]
-    assert "more may be refused than is listed" in result.err
+    assert "more requests may be denied than are listed" in result.err
 
 
 def test_an_index_keeps_what_it_could_not_judge(tmp_path):

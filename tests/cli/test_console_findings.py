@@ -197,7 +197,7 @@ def test_an_access_log_tells_which_rules_are_unused(rules: Path, tmp_path: Path)
         [found] = items(console, Kind.UNUSED)
         assert found.name == "never matched"
         assert found.rules[0].acl.principal == "User:carol"
-        assert "no access was about what it covers" in found.text
+        assert "no access matched the rule" in found.text
         assert found.rules[0].places_text().endswith("rules.jsonl:2")
         assert console.uses is not None
         assert column(view(console, "/principal", name="User:alice"), "rules", "use") == ["needed"]
@@ -253,7 +253,9 @@ def test_a_log_proves_what_an_index_says_by_the_kafka_that_its_brokers_ran(tmp_p
     with console_on(SourceFlags(log=log), **flags) as console:
         found = kept(console, Kind.UNUSED)
         assert found.result is None
-        assert "1 access would be decided otherwise without the removable rules, such as User:carol" in str(found.error)
+        assert "1 access would be decided differently without the removable rules, such as User:carol" in str(
+            found.error
+        )
 
 
 def test_an_access_of_a_log_is_judged_by_the_kafka_of_its_own_time(tmp_path: Path) -> None:

@@ -66,9 +66,9 @@ def test_the_change_mends_exactly_what_no_deny_is_in_the_way_of(asked, tmp_path)
     text = aclog("denied", *asked, "--out", change)
     assert (text.code, text.lines[0]) == (1, "9 accesses denied (6 distinct), 1 allowed")
     assert text.lines[-3:] == [
-        "1 denied access: blocked by DENY rules, which no new rule overrides",
-        "1 denied access: without a new rule, which would be invalid or too broad",
-        "3 new ALLOW rules would allow 7 denied accesses; `--out FILE` writes these rules to a file",
+        "1 denied access: blocked by DENY ACLs, which no new ACL overrides",
+        "1 denied access: no new ACL, since it would be invalid or too broad",
+        "3 new ALLOW ACLs would allow 7 denied accesses; `--out FILE` writes these ACLs to a file",
     ]
     assert aclog("denied", *asked, "--out", change).code == 1  # the same change again
     diff = aclog("diff", *asked[:2], "--change", change, "--format", "jsonl")

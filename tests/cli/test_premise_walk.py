@@ -275,7 +275,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
     ),
     "accesses denied": (Row(words=f"denied {USES}", strong="^0 accesses denied.*allowed$", by=ONLY_ONE, check=True),),
     "accesses simulate": (
-        Row(words=f"simulate {USES} {BOTH}", strong="^2 +- +SAME(?!.*unless)", by=ONLY_ONE, check=True),
+        Row(words=f"simulate {USES} {BOTH}", strong="^2 +not counted +SAME(?!.*unless)", by=ONLY_ONE, check=True),
     ),
     "accesses usage": (
         Row(
@@ -291,7 +291,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
     "accesses unused": (
         Row(
             words="unused --index {}/index --days 1 --gap 3d",
-            strong="All that can go can go together",
+            strong="All removable ACLs can be removed together",
             by=ONLY_ONE,  # the index knows the settings
             object_=lambda found: bool(found["removable"]),
         ),
@@ -519,7 +519,7 @@ RANGES = (
     Row(words="denied --accesses {}/refused.jsonl", strong="^1 access denied"),
     Row(
         words="simulate --accesses {}/refused.jsonl --to-acls {}/rest.jsonl",
-        strong=r"^1 +- +SAME$(?![^\0]*^On Kafka)",
+        strong=r"^1 +not counted +SAME$(?![^\0]*^On Kafka)",
         check=True,
     ),
     Row(words="usage --accesses {}/used.jsonl", strong="NEVER_MATCHED +ALLOW User:r"),
@@ -563,7 +563,11 @@ OF_MOMENTS = (
     Row(words=f"diff {BETWEEN}", strong=r"\Ano difference", check=True),
     Row(words=f"check equal {BETWEEN}", strong="^PROVED", check=True, object_=PROVED),
     Row(words=f"check no-new-access {BETWEEN}", strong="^PROVED", check=True, object_=PROVED),
-    Row(words=f"simulate --accesses {{}}/refused.jsonl {BETWEEN}", strong=r"\Aaccesses [^\0]*^1 +- +SAME$", check=True),
+    Row(
+        words=f"simulate --accesses {{}}/refused.jsonl {BETWEEN}",
+        strong=r"\Aaccesses [^\0]*^1 +not counted +SAME$",
+        check=True,
+    ),
     Row(words="shell SOURCE diff --of access {since} {until}", strong=r"\Ano difference"),
 )
 
@@ -636,7 +640,7 @@ ACCESSES: dict[str, tuple[Row, ...] | str] = {
     "accesses simulate": (
         Row(
             words="simulate --acls {}/acls --accesses {}/log --to-acls {}/fewer",
-            strong=r"^2 +- +SAME$(?!\n1 +- +NOT_JUDGED)",
+            strong=r"^2 +not counted +SAME$(?!\n1 +not counted +NOT_JUDGED)",
             check=True,
         ),
     ),

@@ -123,7 +123,7 @@ def test_the_document_and_the_profile_are_private_and_removed(tmp_path, scratch,
     assert "--no-sandbox" not in flags
     assert flags[-1] == f"file://{home}/report.html"
     assert (tmp_path / "seen.mode").read_text() == "700\n"
-    assert "Access report of" in (tmp_path / "seen.html").read_text()
+    assert "Access report: " in (tmp_path / "seen.html").read_text()
     environment = (tmp_path / "seen.env").read_text()
     assert f"HOME={home}\n" in environment
     assert "CHROMIUM_FLAGS" not in environment

@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from aclog.cli.schema import schema_of
+from aclog.ops.tables import rule_text
 from aclog.usage.decisions.intervals import ALWAYS
 from aclog.usage.evidence import Youth
 from aclog.usage.window import Window, of_micros
@@ -116,12 +117,13 @@ def test_what_is_said_for_people(tmp_path, acls):
         "0     0          NOT_JUDGED     not in force for the entire window, or its use is unknown",
         "",
     ]
-    assert "3 ACLs can be removed together if the log is complete (2 of 3 days have no accesses):" in result.lines
+    condition = "if the log is complete (no accesses on 2 of the 3 dates that the window touches)"
+    assert f"3 ACLs can be removed together {condition}:" in result.lines
     assert result.err.splitlines() == [
         "aclog: note: the source has no history: all of its ACLs are assumed to be in force in the whole window",
         (
-            "aclog: warning: no accesses on 2 of 3 calendar days (2026-11-19 to 2026-11-20): the cluster was idle, "
-            "or the log is incomplete"
+            "aclog: warning: no accesses on 2026-11-19 to 2026-11-20 (2 of the 3 dates that the window touches): "
+            "the cluster was idle, or the log is incomplete"
         ),
         "aclog: warning: 1 line skipped: MALFORMED 1",
     ]
@@ -133,9 +135,10 @@ def test_rules_that_are_not_judged_have_a_reason_and_denials_the_text_of_their_r
     lines = aclog("usage", "--log", week / "log", "--accesses", accesses, "--days", 4).ok().lines
     unjudged = [line for line in lines if line.startswith("  NOT_JUDGED")]
     assert len(unjudged) == 3
+    assert lines[lines.index(unjudged[0]) - 1] == "3 ACLs are not judged:"
     assert (
-        "  NOT_JUDGED      ALLOW User:contractor READ on TOPIC PREFIXED 'payments.' from *: in force since "
-        "2026-11-19T15:00:00Z, later than the window begins"
+        "  NOT_JUDGED      ALLOW User:contractor READ on TOPIC PREFIXED 'payments.' from *: in force only since "
+        "2026-11-19T15:00:00Z, after the window began"
     ) in unjudged
     assert any(
         line.endswith("(removed 2026-11-19T22:40:00Z): not in force at the end of the window") for line in unjudged
@@ -178,6 +181,7 @@ def test_simulate(tmp_path, acls):
     before = ("--accesses", written(tmp_path / "log", accesses), "--acls", acls)
     assert counts(*before, "--to-acls", acls) == (0, {"GAINED": 0, "LOST": 0, "SAME": 4})
     change = written(tmp_path / "change", [{"action": "REMOVE", "rule": RULES[1]}])
+    assert aclog("simulate", *before, "--change", change).lines[-1].endswith(f"  {rule_text(RULES[1])}  DefaultDeny")
     (row,) = flips(*before, "--change", change)
     assert (row["change"], row["principal"], row["count"]) == ("LOST", "User:c", 1)
     assert (row["decisionBefore"], row["decisionAfter"], row["ruleAfter"]) == ("ALLOWED", "DENIED", "DefaultDeny")
@@ -240,7 +244,7 @@ def test_acls_that_were_removed_are_marked_and_counted_apart(tmp_path):
     log = write_log(tmp_path / "metadata", [acl(1), acl(2)], [removal(2)])
     accesses = written(tmp_path / "log", [ACCESS | {"timestamp": 2500}])
     text = aclog("usage", "--accesses", accesses, "--log", log, "--days", 1).ok()
-    assert "2 ACLs: 1 present in the source, 1 removed earlier" in text.lines
+    assert "2 ACLs in the metadata log: 1 exists at its end, 1 was removed before" in text.lines
     found = aclog("usage", "--accesses", accesses, "--log", log, "--days", 1, "--format", "jsonl").ok()
     rows = [json.loads(line) for line in found.lines]
     assert {row["resourceName"]: row["removedAt"] for row in rows} == {"1": None, "2": "1970-01-01T00:00:02Z"}
@@ -252,7 +256,7 @@ def test_if_all_acls_are_younger_than_the_window_a_shorter_one_is_named():
     week = ("--log", WEEK / "log", "--accesses", WEEK / "kafka-authorizer.log")
     expected = (
         "no ACL can be judged: each ACL was first seen after the window began (the oldest at 2026-11-16T09:10:00Z). "
-        "With --days 4, 16 of 17 ACLs in force at its end can be judged"
+        "With --days 4, 16 of 17 ACLs in force at the end of the window can be judged"
     )
     assert expected in aclog("usage", *week).ok().lines
     found = aclog("usage", *week, "--format", "jsonl").ok()
@@ -304,7 +308,8 @@ def test_acls_that_were_removed_after_the_window_are_judged_but_not_removable(tm
     accesses = written(tmp_path / "log", [ACCESS | {"timestamp": WEEK_OF_NOVEMBER + day * DAY_MS} for day in (-1, 0)])
     asked = ("usage", "--accesses", accesses, "--log", log, "--days", 2)
     text = aclog(*asked).ok()
-    assert "1 ACL can be removed together if the log is complete (1 of 3 days have no accesses):" in text.lines
+    condition = "if the log is complete (no accesses on 1 of the 3 dates that the window touches)"
+    assert f"1 ACL can be removed together {condition}:" in text.lines
     rows = [json.loads(line) for line in aclog(*asked, "--format", "jsonl").ok().lines]
     assert {row["resourceName"]: (row["answer"], row["removable"]) for row in rows} == {
         "1": ("NEVER_MATCHED", True), "2": ("NEVER_MATCHED", False), "3": ("NEVER_MATCHED", False),

@@ -50,6 +50,7 @@ def test_what_is_said(spark, tmp_path, capsys):
         ),
         "",
         f"{out}/rules: all removable ACLs can be removed together",
+        "2 ACLs are not judged:",
         *(
             f"  NOT_JUDGED      ALLOW {who} READ on TOPIC LITERAL 'orders' from *: may apply to 1 access that could "
             "not be read or decided"
@@ -62,8 +63,8 @@ def test_what_is_said(spark, tmp_path, capsys):
     assert said.err.splitlines() == [
         "aclog: note: the source has no history: all of its ACLs are assumed to be in force in the whole window",
         (
-            "aclog: warning: no accesses on 3 of 4 calendar days (2026-02-26 to 2026-02-28): the cluster was idle, "
-            "or the log is incomplete"
+            "aclog: warning: no accesses on 2026-02-26 to 2026-02-28 (3 of the 4 dates that the window touches): "
+            "the cluster was idle, or the log is incomplete"
         ),
         "aclog: warning: 1 line skipped: no accesses",
     ]

@@ -699,8 +699,9 @@ class SuggestFlags:
         Option(
             "--fold",
             metavar="N",
-            help="The number of used names of one principal, host and operation from which they become their longest "
-            "prefix, where that is safe; [cyan]none[/] keeps all names.",
+            help="If a principal used N or more names with the same host and operation: one rule on their longest "
+            "common prefix, if it allows nothing that is denied now, and little that was not used; [cyan]none[/]: "
+            "never.",
             rich_help_panel=SUGGESTION_PANEL,
         ),
     ] = "5"

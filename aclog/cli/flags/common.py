@@ -186,7 +186,8 @@ Columns: TypeAlias = Annotated[
     Option(
         "--columns",
         metavar="A,B,C",
-        help="These columns, in this order, by their keys in JSON. Without [cyan]--format[/]: in a table.",
+        help="Show only these columns, in this order. Their names are the keys in JSON. Without [cyan]--format[/]: "
+        "in a table.",
         rich_help_panel=PANEL,
     ),
 ]
@@ -485,9 +486,9 @@ AccessPaths: TypeAlias = Annotated[
     Option(
         "--accesses",
         metavar="PATH",
-        help="The access log: a file, a directory, a glob, s3://BUCKET/PREFIX, or stdin (-), of kafka-authorizer.log "
-        "(any layout, rotated and packed files too), Parquet, JSON lines, or events of aclog, Confluent and Redpanda; "
-        "can be repeated.",
+        help="The access log: a file, a directory, a glob, s3://BUCKET/PREFIX, or stdin (-). Content: "
+        "kafka-authorizer.log in any layout, rotated or compressed; Parquet; JSON lines; or events of aclog, Confluent "
+        "or Redpanda. Can be repeated.",
         show_default=False,
         rich_help_panel=ACCESSES_PANEL,
     ),
@@ -497,9 +498,10 @@ AccessesFormat: TypeAlias = Annotated[
     Option(
         "--accesses-format",
         metavar="FORMAT",
-        help="[cyan]kafka-log[/], [cyan]kafka-json[/] (its messages in JSON lines), [cyan]parquet[/], [cyan]jsonl[/], "
-        "[cyan]events[/] (aclog's audit events in Avro), [cyan]events-jsonl[/], [cyan]ocsf[/] or [cyan]cloudevents[/]; "
-        "or the layout of the log, as a pattern of log4j: '%d %p %m (%c)%n'. [dim]Default: recognised by content[/]",
+        help="[cyan]kafka-log[/], [cyan]kafka-json[/] (messages of kafka-authorizer.log in JSON lines), "
+        "[cyan]parquet[/], [cyan]jsonl[/], [cyan]events[/] (aclog's audit events in Avro), [cyan]events-jsonl[/], "
+        "[cyan]ocsf[/] or [cyan]cloudevents[/]; or the layout of the log, as a pattern of log4j: "
+        "'%d %p %m (%c)%n'. [dim]Default: recognised by content[/]",
         show_default=False,
         rich_help_panel=ACCESSES_PANEL,
     ),
@@ -509,7 +511,7 @@ AccessesTimezone: TypeAlias = Annotated[
     Option(
         "--accesses-timezone",
         metavar="ZONE",
-        help="The zone of times without one: a broker logs its local time.",
+        help="The time zone of timestamps that state none; brokers log their local time.",
         rich_help_panel=ACCESSES_PANEL,
     ),
 ]
@@ -519,7 +521,8 @@ ExplainUnread: TypeAlias = Annotated[
         "--explain-unread",
         metavar="N",
         min=0,
-        help="Show the first N lines whose access could not be read, each with the column at which it differs.",
+        help="Show the first N lines whose access could not be read, each with the column from which it does not "
+        "fit the layout.",
         show_default=False,
         rich_help_panel=ACCESSES_PANEL,
     ),
@@ -530,7 +533,7 @@ Workers: TypeAlias = Annotated[
         "--workers",
         metavar="N",
         min=1,
-        help="The number of processes that read it.",
+        help="The number of processes that read the access log.",
         show_default="one per core, and one for a small log",
         rich_help_panel=ACCESSES_PANEL,
     ),
@@ -924,8 +927,8 @@ Timezone: TypeAlias = Annotated[
     Option(
         "--timezone",
         metavar="ZONE",
-        help="The zone of times without one, and of times printed as text: [cyan]Europe/Berlin[/], [cyan]+02:00[/], "
-        "[cyan]local[/]. [dim]Default: $ACLOG_TIMEZONE, or UTC[/]",
+        help="The time zone of times that state none, and of times printed as text: [cyan]Europe/Berlin[/], "
+        "[cyan]+02:00[/], [cyan]local[/]. [dim]Default: $ACLOG_TIMEZONE, or UTC[/]",
         rich_help_panel=SOURCE_PANEL,
     ),
 ]

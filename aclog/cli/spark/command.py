@@ -200,7 +200,7 @@ def usage(
     authorizer: AuthorizerFlags,
     session: SessionFlags,
 ) -> None:
-    """Report which ACLs an access log needs, and which could be removed.
+    """Report which ACLs the accesses of a log need, and which could be removed.
 
     With --log, each access is decided by the ACLs of its own time, and an ACL
     is assessed only if it was in force in the whole window. DIR/rules has a
@@ -294,7 +294,7 @@ def usage_index(
     ],
     session: SessionFlags,
 ) -> None:
-    """Add new access-log entries to the last-used index, on Spark.
+    """Add new access-log entries to the index of last use, on Spark.
 
     The index is the same as that of `aclog accesses index`, and either command can
     continue it. Spark's workers read the files, which must exist under the same

@@ -24,7 +24,7 @@ from aclog.cli.signals import Stop, on_signals
 from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, ReportFlags, UsageFlags, column_pairs
 from aclog.cli.spark.spark_session import check_log, local_source
 from aclog.cli.transfer.output import open_output
-from aclog.cli.usage_report import summary_lines
+from aclog.cli.usage_report import basis_text, summary_lines
 from aclog.metalog.errors import ConfigError, plural
 from aclog.ops.policies import read_premises, refuse_unless_known
 from aclog.ops.usage import unknown_kafka, warn_of_gaps, warn_of_unknown_kafka
@@ -589,7 +589,7 @@ def simulate_command(
     finally:
         reported.unpersist()
     unread = may_flip(UnreadAccesses.sum_of(parts), *((each.rules, each.settings) for each in (before, after)))
-    changed = _show(spark.read.parquet(hadoop_name(out)), unread)
+    changed = _show(spark.read.parquet(hadoop_name(out)), unread, (before.rules, after.rules))
     if malformed:
         warn(f"{plural(malformed, 'line')} skipped: no accesses")
     if unread:
@@ -597,8 +597,8 @@ def simulate_command(
     return changed or bool(unread)
 
 
-def _show(flips: DataFrame, unread: UnreadAccesses) -> bool:
-    """Print how many accesses change, or may; return whether some do."""
+def _show(flips: DataFrame, unread: UnreadAccesses, states: tuple[Rules, Rules]) -> bool:
+    """Print how many accesses change, or may; return whether some do. `states`: the ACLs before and after."""
     counted = flips.groupBy("change").agg(F.sum("count").alias("accesses"), F.count("*").alias("distinct"))
     by_change = {row["change"]: row for row in counted.collect()}
     rows = [
@@ -609,16 +609,16 @@ def _show(flips: DataFrame, unread: UnreadAccesses) -> bool:
         if change in by_change or change in {Change.GAINED, Change.LOST}
     ]
     if unread:
-        rows.append((f"{unread.total:,}", "", Answer.NOT_JUDGED.value))
-    for line in aligned(("accesses", "distinct", "change"), rows):
+        rows.append((f"{unread.total:,}", "not counted", Answer.NOT_JUDGED.value))
+    for line in aligned(("accesses", "distinct requests", "change"), rows):
         say(line)
     for change in Change:
         if change in by_change:
-            _show_most(flips.where(F.col("change") == change.value), change)
+            _show_most(flips.where(F.col("change") == change.value), change, states)
     return bool(by_change)
 
 
-def _show_most(flips: DataFrame, change: str) -> None:
+def _show_most(flips: DataFrame, change: str, states: tuple[Rules, Rules]) -> None:
     order = F.desc("count"), *REQUEST_COLUMNS
     say()
     header = (change.lower(), "principal", "host", "operation", "resource", "before", "after")
@@ -627,8 +627,7 @@ def _show_most(flips: DataFrame, change: str) -> None:
             f"{row['count']:,}",
             *(str(row[name]) for name in ("principal", "host", "operation")),
             f"{row['resourceType']}:{row['resourceName']}",
-            row["rule_id_before"] or row["rule_before"],
-            row["rule_id_after"] or row["rule_after"],
+            *(basis_text(rules, row[f"rule_{side}"]) for rules, side in zip(states, ("before", "after"), strict=True)),
         )
         for row in flips.orderBy(*order).limit(_MAX_ROWS).collect()
     )

@@ -218,7 +218,7 @@ class IngestFlags:
         Option(
             "--timezone",
             metavar="ZONE",
-            help="The zone of times without one: a broker logs its local time.",
+            help="The time zone of timestamps that state none; brokers log their local time.",
         ),
     ] = "UTC"
     column: Annotated[

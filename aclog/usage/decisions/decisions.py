@@ -591,6 +591,10 @@ class DecisionTexts:
         rows = pc.subtract(codes, pa.scalar(_FIRST, pa.int32()))
         return [column.chunk(0).take(rows).cast(pa.string()) for column in self.table.columns]
 
+    def code_of(self, rule: str) -> int:
+        """Return the first code with this text of the audit log, which one has."""
+        return int(pc.index(self.table.column("rule"), pa.scalar(rule, _TEXT)).as_py()) + _FIRST
+
     def allowing(self) -> "NDArray[np.bool_]":
         """Return whether each code allows, from min(DecisionCode) on."""
         return np.asarray(pc.equal(self.table.column("decision"), pa.scalar("ALLOWED", _TEXT)))
