@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis import regions
 from aclog.analysis.engine.exploration import Exploration, cell_of, changed_cells, scope_of, whole_scope
-from aclog.analysis.policy import G, Policy, deciding, merged
+from aclog.analysis.policy import G, Policy, deciding, is_allowed, merged
 from aclog.analysis.rows.folding import rows
 from aclog.analysis.rows.report import (
     TITLES,
@@ -141,6 +141,8 @@ def decided_by_controllers(region: regions.Region) -> regions.Region:
 # A comparison of two policies: regions in which they decide differently, rows for people, and counts.
 
 
+_TRIED = 5
+"""How many existing topics are tried as the example of a row, which may be an upper bound."""
 _NO_DIFFERENCE = "no difference: every request is decided the same"
 _KINDS = dict.fromkeys(TITLES, Kind.TEXT)
 
@@ -279,6 +281,7 @@ class Comparison:
             yield f"{total:,} of the accesses flip{'s' * (total == 1)}{more}"
 
     def _report(self, row: Row, behind: ChangedRules) -> ReportRow:
+        row = self._on_existing_topic(row)
         return ReportRow(
             row=row,
             topics=self._topics_of(row),
@@ -287,6 +290,32 @@ class Comparison:
             places=tuple(behind.places(row)),
             by_kafka=self.kafka if row.by_kafka else None,
         )
+
+    def _on_existing_topic(self, row: Row) -> Row:
+        """Return a row with an example on an existing topic, if one is known and found quickly."""
+        request = row.witness
+        if self.topics is None or request.resource_type != ResourceType.TOPIC:
+            return row
+        parts = (
+            part
+            for clause in row.clauses
+            if clause.resource_type == ResourceType.TOPIC and clause.operations >> request.operation & 1
+            for part in clause.names
+        )
+        own: regions.Names = (regions.Literal(name=request.resource_name),)
+        for name in islice(self.topics.each((*own, *parts)), _TRIED):
+            example = evolve(request, resource_name=name)
+            direction = self._direction(example)
+            if direction in row.directions:
+                before, after = deciding(self.old, example), deciding(self.new, example)
+                return evolve(row, witness=example, before=before, after=after, witness_exists=True)
+        return row
+
+    def _direction(self, request: regions.Request) -> regions.Direction | None:
+        before, after = is_allowed(self.old, request), is_allowed(self.new, request)
+        if before is after:
+            return None
+        return regions.Direction.GAINED if after else regions.Direction.LOST
 
     def _topics_of(self, row: Row) -> int | None:
         if self.topics is None or all(each.resource_type != ResourceType.TOPIC for each in row.clauses):

@@ -146,7 +146,11 @@ class ExistingNames:
 
     def among(self, names: Names) -> set[str]:
         """Return those of the topics that are in a set of names."""
-        return {name for part in names for name in self._of_part(part)}
+        return set(self.each(names))
+
+    def each(self, names: Names) -> Iterator[str]:
+        """Yield the same, one by one: part by part, in the order of their names, some twice if parts overlap."""
+        return (name for part in names for name in self._of_part(part))
 
     def of_clauses(self, clauses: "Iterable[HasNames]") -> set[str]:
         """Return those that are in the names of topics of regions, or of other clauses."""
@@ -338,7 +342,7 @@ def requests_text(operations: int, types: Sequence[str], names: Names) -> str:
     if types == [ResourceType.CLUSTER.name]:
         return f"{text} CLUSTER"
     every = "everything" if len(types) == _RESOURCE_TYPES else f"every {_listed(types)}"
-    return f"{text} {every}{_but_text(first)}"
+    return f"{text} {_as_one(every + _but_text(first))}"
 
 
 def operations_text(mask: int) -> str:
@@ -360,7 +364,12 @@ def names_text(names: Names) -> str:
             texts.append(f"*{_but_text(part, WILDCARD)}")
         elif not covered or part != Literal(name=WILDCARD):
             texts.append(_part_text(part))
-    return texts[0] if len(texts) == 1 else _listed([f"({text})" if EXCEPT in text else text for text in texts])
+    return _listed([_as_one(text) for text in texts])
+
+
+def _as_one(text: str) -> str:
+    """Return a text in parentheses if it has an exception: hosts and other names that follow are not its exceptions."""
+    return f"({text})" if EXCEPT in text else text
 
 
 def hosts_text(hosts: Hosts) -> str:

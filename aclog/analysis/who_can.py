@@ -70,7 +70,7 @@ from aclog.authorizer.codes import (
 from aclog.authorizer.explain import located_text
 from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
 from aclog.authorizer.index.queries import rules_of
-from aclog.authorizer.settings import Settings, is_set, name_text, pattern_text
+from aclog.authorizer.settings import Settings, is_set, name_text
 
 # The extent of a permission on the names of a question: all names with a prefix, or some.
 
@@ -85,18 +85,18 @@ class Extent:
 
     is_all: bool
     text: str
-    """Such as `all of pii-*`."""
+    """Such as `all queried topics`."""
 
 
 def extent_of(names: Names, kind: ResourceType, patterns: Sequence[ResourcePattern]) -> Extent:
     """Return the extent of a set of names on some resources of one type."""
-    texts = ", ".join(map(pattern_text, patterns))
+    queried = f"queried {kind.name.lower().replace('_', ' ')}s"
     lacking = tuple(part for each in patterns for part in _lacking(names, kind, each))
     if not lacking:
-        return Extent(is_all=True, text=f"all of {texts}")
+        return Extent(is_all=True, text=f"all {queried}")
     if all(less((part,), _LONGER_THAN_STAR) == () for part in lacking):
-        return Extent(is_all=False, text=f"all of {texts} except longer names that begin with *")
-    return Extent(is_all=False, text=f"some of {texts}")
+        return Extent(is_all=False, text=f"all {queried} except longer names that begin with *")
+    return Extent(is_all=False, text=f"some {queried}")
 
 
 def names_that_exist(kind: ResourceType, names: Names) -> Names:
@@ -650,7 +650,7 @@ def access_text(permission: Permission, listed: Iterable[Region] = ()) -> str:
     if missing := _listed_operations(region, listed):
         names = " and ".join(operation.name for operation in operations_of(missing))
         rest = what.removeprefix(f"{operations_text(region.operations)} ")
-        what = f"all other operations (ALL without {names}, listed above) {rest}"
+        what = f"all operations except {names} (see above) {rest}"
     legal = "" if has_legal_name(region) else " (not a legal topic name)"
     extent = "" if permission.extent is None else f" ({permission.extent.text})"
     return f"{what}, from {hosts_text(region.hosts)}{extent}{legal}"
@@ -674,7 +674,7 @@ def reason_lines(permission: Permission, origins: Origins = NO_ORIGINS) -> Itera
     """Yield the ACLs that grant a permission, and those that restrict it."""
     if permission.rules != (SUPER_USER,):
         yield from _rules("granted by", permission.rules, origins, within=permission.region.names)
-    yield from _rules("except", permission.denies, origins)
+    yield from _rules("limited by", permission.denies, origins)
 
 
 def _is_within(rule: StandardAcl, names: Names) -> bool:

@@ -31,19 +31,21 @@ def _time(value: Any) -> str:
 
 
 _APPLY_COLUMNS = (
-    Column(key="apply", title="APPLY ID", spare=True),
+    Column(key="apply", title="APPLY RUN", spare=True),
     Column(key="who", title="CHANGED BY", cut=True, spare=True),
-    Column(key="git", title="COMMIT", spare=True),
+    Column(key="git", title="GIT COMMIT", spare=True),
 )
 
-COLUMNS = (
+_WIDE_COLUMNS = (
     Column(key="timestamp", title="TIME", text=_time),
     Column(key="offset"),
     Column(key="change"),
     *RULE_COLUMNS,
-    *_APPLY_COLUMNS,
 )
-"""When, at which offset, and what happened to which ACL; and which apply made it, if it is known."""
+"""When, at which offset, and what happened to which ACL."""
+
+COLUMNS = (*_WIDE_COLUMNS, *_APPLY_COLUMNS)
+"""The same; and which apply made the change, if it is known."""
 
 _RESOURCE = "resource"
 """The key of a resource in a narrow table."""
@@ -64,7 +66,7 @@ _NARROW_COLUMNS = (
     Column(key="host", cut=True),
     Column(key="id", spare=True),
 )
-"""The same in a table for a terminal, which fits 100 columns: a resource is one cell, a time has whole seconds."""
+"""The columns of a table for a terminal, which fits 100 columns: a resource is one cell, a time has whole seconds."""
 
 
 @frozen(kw_only=True)
@@ -92,9 +94,12 @@ def print_history(choice: ChosenSource, span: Span, output: Output) -> None:
     applied = applied_of(choice.source)
     entries = _Entries(first=first, begin=begin, filters=span.filters)
     rows = (_row(*each) for each in entries.listed(with_applies(changes, applied or (), begin)))
-    if output.form is OutputFormat.TABLE and not output.columns and terminal_width() is not None:
-        columns = _NARROW_COLUMNS if applied is None else (*_NARROW_COLUMNS, *_APPLY_COLUMNS)
+    if output.form is OutputFormat.TABLE and not output.columns:
+        columns = _WIDE_COLUMNS if terminal_width() is None else _NARROW_COLUMNS
+        columns = columns if applied is None else (*columns, *_APPLY_COLUMNS)
         print_rows(columns, ({**row, _RESOURCE: _resource_text(row)} for row in rows), output.form)
+        if applied is not None and entries.has_other_authors:
+            note("APPLY RUN -: the change was not made by a recorded run of aclog apply")
     else:
         print_rows(COLUMNS, rows, output.form, keys=output.columns)
     if entries.is_empty and output.form is OutputFormat.TABLE:
@@ -120,6 +125,8 @@ class _Entries:
     is_empty: bool = True
     affecting: int = 0
     """How many changes after `first` are of other ACLs that affect the selected resources."""
+    has_other_authors: bool = False
+    """Whether a listed change was not made by a recorded apply."""
     earlier: Change | None = None
     """The last change of these ACLs before the listed ones; complete once these are read."""
 
@@ -132,6 +139,7 @@ class _Entries:
                 continue
             if change.end_offset > self.first:
                 self.is_empty = False
+                self.has_other_authors = self.has_other_authors or applied is None
                 yield change, applied
             elif change.end_offset > self.begin:
                 self.earlier = change

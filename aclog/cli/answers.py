@@ -104,7 +104,7 @@ WITNESS_COLUMNS = (
 PERMISSION_COLUMNS = (
     *REGION_COLUMNS,
     Column(key="rules", title="BY", cut=True, text=rules_text),
-    Column(key="denies", title="LESS", cut=True, spare=True, text=rules_text),
+    Column(key="denies", title="LIMITED BY", cut=True, spare=True, text=rules_text),
     *WITNESS_COLUMNS,
 )
 """Who may do what, by which rules (aclog.analysis.who_can)."""

@@ -23,9 +23,9 @@ def diff(
 
     Covers every principal, host, operation and name, not only those that occur
     in a rule. The exit code and the regions of jsonl, json, csv and table are
-    exact. A row of text, markdown and sarif is exact as well, unless it has "up
-    to": such a row is an upper bound, and names the part that may be larger than
-    the change (principals, hosts, names or operations).
+    exact. A row of text, markdown and sarif is exact as well, unless it has "at
+    most": then some of its principals, hosts, names or operations, as it states,
+    may be unaffected.
 
     Exit code 0 if every request is decided the same, 1 if not, or if a setting
     that a running cluster does not reveal could change the result, 2 for bad

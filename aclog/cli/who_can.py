@@ -30,8 +30,8 @@ def who_can(
     is listed if it has all permissions that the intent needs. Without --group,
     access to at least one group is enough; likewise for the other resources. With a
     prefix such as --topic 'pii-*', a principal is listed if it has access to at
-    least one name that begins with pii-; its row ends with the extent: all of
-    these names, or some.
+    least one name that begins with pii-; its row ends with "all queried topics"
+    or "some queried topics".
 
     With --since, each row shows since when all of it has been allowed, and the
     change of the log that made it so.

@@ -196,7 +196,7 @@ def principal_of(text: str, image: Image) -> str:
 
     """
     users = {f"{_USER}{each.user}" for each in image.scram.describe()}
-    principal, unknown = meant_principal(text, image.acls.principals() | users, "no ACL and no credential names")
+    principal, unknown = meant_principal(text, image.acls.principals() | users, "no ACL and no SCRAM credential is for")
     if unknown is not None:
         note(printable(unknown))
     return principal
@@ -577,5 +577,5 @@ COLUMNS = (
     Column(key="since.offset", title="SINCE OFFSET"),
     Column(key="since.timestamp", title="SINCE", text=optional_time_text),
     Column(key="madeBy.who", title="CHANGED BY", spare=True, cut=True),
-    Column(key="madeBy.git", title="COMMIT", spare=True),
+    Column(key="madeBy.git", title="GIT COMMIT", spare=True),
 )

@@ -92,9 +92,9 @@ def text_of(error: Exception) -> str:
 
 _LIBRARIES = ("numpy", "kio", "cryptography", "attrs", "click", "rich")
 _EXTRAS = (
-    ("kafka", "confluent-kafka", "metadata logs on a topic (kafka://...)"),
-    ("zookeeper", "kazoo", "ACLs in ZooKeeper, and their migration"),
-    ("parquet", "pyarrow", "access logs in Parquet, and Arrow tables"),
+    ("kafka", "confluent-kafka", "the metadata log of aclog's nodes, or an access log, in a Kafka topic (kafka://...)"),
+    ("zookeeper", "kazoo", "reading and migrating ACLs in ZooKeeper"),
+    ("parquet", "pyarrow", "reading access logs in Parquet, and returning Arrow tables"),
     ("spark", "pyspark", "the `aclog spark` commands"),
 )
 _JAVA_SECONDS = 20
@@ -183,7 +183,7 @@ def _contexts(name: str | None) -> Finding:
             "no context is defined",
             "`aclog context add NAME` saves the address of a cluster or a log under a name",
         )
-    return ok("contexts", f"{path}: no context is chosen", "`aclog context use NAME` chooses one")
+    return ok("contexts", f"no context of {path} is chosen", "`aclog context use NAME` chooses one")
 
 
 # A log or a checkpoint on disk: whether it is readable, the state of its end, its writer, and the disk.
@@ -221,7 +221,7 @@ def state_health(
         is_damage = check == "log" and isinstance(error, DecodeError)
         yield fail(check, text_of(error), f"`aclog log verify {name}` lists all errors" if is_damage else "")
         return None
-    yield ok(check, f"{name}: {_contents(image)}, read in {time.monotonic() - began:.1f} s")
+    yield ok(check, f"{_contents(image)}; {name} was read in {time.monotonic() - began:.1f} s")
     for text in notes:
         yield warn(check, text, f"see `aclog log verify {name}`" if check == "log" else "see docs/operations.md")
     return image
@@ -253,7 +253,7 @@ def _checkpoints(directory: Path) -> Iterator[Finding]:
     if not checkpoints:
         segments = list_segments(directory)
         if segments and segments[0].base_offset == 0:
-            yield ok("checkpoints", "none: the log begins at offset 0")
+            yield ok("checkpoints", "none, and none needed: the log begins at offset 0")
         return
     for checkpoint in checkpoints[-_CHECKED_CHECKPOINTS:]:
         try:
@@ -262,7 +262,7 @@ def _checkpoints(directory: Path) -> Iterator[Finding]:
             yield fail("checkpoints", text_of(error))
             continue
         if problem is None:
-            yield ok("checkpoints", f"{checkpoint.path.name}: complete, all CRCs are valid")
+            yield ok("checkpoints", f"{checkpoint.path.name} is complete, all CRCs are valid")
         else:
             yield warn("checkpoints", str(problem), "delete it if the log or an older checkpoint covers its end")
 

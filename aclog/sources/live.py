@@ -774,8 +774,8 @@ class ClusterKafka:
             versions = nodes.difference() or "".join(runs)
         text = "; ".join(filter(None, (versions, nodes.gap(), self.problem)))
         if self.decides_alike and nodes.only is None:
-            same = "no relevant ACL has a CIDR range as host, so the versions of these nodes decide the same"
-            return f"{text or 'no Kafka version is registered'}; {same}"
+            why = "no ACL with a CIDR range as host makes nodes decide differently"
+            return f"{text or 'no node has registered its Kafka version'}; this does not matter, as {why}"
         return text
 
     def warning(self) -> str | None:

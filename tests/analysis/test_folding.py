@@ -152,16 +152,20 @@ def test_a_deny_for_everyone_is_one_row(many: AclsImage) -> None:
     assert (row.directions, row.principals, names_text(row.clauses[0].names)) == ((Direction.LOST,), EVERYONE, "*")
     assert row.after == deny
     assert row.summary is not None
-    assert summary_text(row, row.summary) == "300 principals lose all previous access here (2,000 ALLOW rules)"
+    assert summary_text(row, row.summary) == (
+        "300 principals lose all previous access here (before the change, 2,000 ALLOW rules covered part of it)"
+    )
     (back,) = rows(differences(new, old), new, old, [(False, deny)])
     assert back.summary is not None
-    assert summary_text(back, back.summary) == "300 principals gain access that other rules grant (2,000 ALLOW rules)"
+    assert summary_text(back, back.summary) == (
+        "300 principals gain access that other rules grant (after the change, 2,000 ALLOW rules cover part of it)"
+    )
 
 
 @pytest.mark.parametrize(
     ("changed", "who", "what"),
     [
-        (Settings(allow_everyone=True), "everyone", "ALL on every TOPIC except team-0.topic-0"),
+        (Settings(allow_everyone=True), "everyone", "ALL on (every TOPIC except team-0.topic-0"),
         (Settings(super_users=frozenset({"User:app-7", "User:new"})), "User:app-7, User:new", "ALL on everything"),
         (Settings(super_users=frozenset({"User:new"})), "User:new", "ALL on everything"),
     ],

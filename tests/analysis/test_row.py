@@ -1,4 +1,4 @@
-"""What rows claim is never more than changed, unless they say `up to`, and of what."""
+"""What rows claim is never more than changed, unless they say `at most`, and of what; and their examples."""
 
 import json
 from collections.abc import Iterator
@@ -159,7 +159,7 @@ def one_row(old: list[StandardAcl], new: list[StandardAcl]) -> Row:
     return row
 
 
-BOUND = "(upper bound of the change: perhaps only some of these principals and hosts are affected)"
+BOUND = "(some principals and hosts may be unaffected)"
 
 
 def headline(row: Row) -> str:
@@ -169,13 +169,13 @@ def headline(row: Row) -> str:
 def test_all_is_not_said_where_an_operation_stays_denied() -> None:
     shut = rule("*", "WRITE", deny=True)
     row = one_row([*OWN, shut], [*OWN, shut, rule("*", "ALL")])
-    assert headline(row) == f"GAINED  everyone: up to ALL except WRITE on TOPIC *, from any host {BOUND}"
+    assert headline(row) == f"GAINED  everyone: at most ALL except WRITE on TOPIC *, from any host {BOUND}"
 
 
 def test_a_prefix_is_said_without_the_names_that_stay_denied() -> None:
     shut = rule("pii-eu", "ALL", prefixed=True, deny=True)
     row = one_row([*OWN, shut], [*OWN, shut, rule("pii-", "READ", prefixed=True)])
-    what = "up to READ, DESCRIBE on TOPIC pii-* except pii-eu*"
+    what = "at most READ, DESCRIBE on TOPIC (pii-* except pii-eu*)"
     said = f"GAINED  everyone: {what}, from any host {BOUND}"
     assert headline(row) == said
 
@@ -184,7 +184,7 @@ def test_few_who_are_affected_are_named_instead_of_everyone_and_so_are_their_hos
     own = [rule(f"pii-{number}", "READ", f"User:{number}", host=f"10.0.0.{number}") for number in range(3)]
     row = one_row(own, [*own, rule("*", "ALL", deny=True)])
     assert headline(row) == (
-        "LOST  User:0, User:1, User:2: up to READ, DESCRIBE on TOPIC pii-0, pii-1, pii-2, "
+        "LOST  User:0, User:1, User:2: at most READ, DESCRIBE on TOPIC pii-0, pii-1, pii-2, "
         f"from 10.0.0.0, 10.0.0.1, 10.0.0.2 {BOUND}"
     )
 
@@ -205,22 +205,23 @@ def test_names_that_are_too_many_to_list_are_a_bound_without_what_is_denied_anyw
     (report,) = found.rows()
     lines = list(row_lines(report))
     assert lines[0] == (
-        "LOST  everyone: up to READ, WRITE, CREATE, DESCRIBE on TOPIC * except team-1*, from any host "
-        "(upper bound of the change: perhaps only some of these principals, names and hosts are affected)"
+        "LOST  everyone: at most READ, WRITE, CREATE, DESCRIBE on TOPIC (* except team-1*), from any host "
+        "(some principals, names and hosts may be unaffected)"
     )
-    assert lines[-1] == "  covers up to 2 existing topics"
+    assert lines[-2] == "  covers up to 2 existing topics"
+    assert lines[-1].startswith("  for example User:app-0 READ on a topic named 'team-0.topic-0' from 127.0.0.1 ")
 
 
 def test_each_form_for_people_says_it() -> None:
     shut = rule("*", "WRITE", deny=True)
     before, after = Policy(image_of([*OWN, shut])), Policy(image_of([*OWN, shut, rule("*", "ALL")]))
     found = Comparison.of(before, after)
-    said = f"up to ALL except WRITE on TOPIC * {BOUND}: "
+    said = f"at most ALL except WRITE on TOPIC * {BOUND}: "
     assert said in row_cells(found.rows()[0])[2]
     table = "\n".join(markdown_lines(found.rows()))
     assert said.replace("*", "\\*") in table
-    assert "up to ALL except WRITE" in str(found)
-    assert "up to ALL except WRITE" in json.dumps(sarif_log(found.rows(), version="1", path=None))
+    assert "at most ALL except WRITE" in str(found)
+    assert "at most ALL except WRITE" in json.dumps(sarif_log(found.rows(), version="1", path=None))
 
 
 def test_an_exact_row_does_not_say_it() -> None:
@@ -228,9 +229,41 @@ def test_an_exact_row_does_not_say_it() -> None:
     assert headline(row) == "GAINED  everyone: READ, DESCRIBE on TOPIC pii-*, from any host"
 
 
+@pytest.mark.parametrize(
+    ("topics", "example"),
+    [
+        (None, "a topic named 'pii-' (placeholder)"),
+        ([], "a topic named 'pii-' (placeholder)"),
+        (["orders"], "a topic named 'pii-' (placeholder)"),
+        (["orders", "pii-b", "pii-a"], "a topic named 'pii-a'"),
+        (["pii-", "pii--a"], "a topic named 'pii-'"),
+    ],
+)
+def test_the_example_is_on_an_existing_topic_if_one_is_known(topics: list[str] | None, example: str) -> None:
+    come = rule("pii-", "READ", "User:a", prefixed=True)
+    names = None if topics is None else ExistingNames.of(topics)
+    (report,) = Comparison.of(Policy(image_of([])), Policy(image_of([come])), topics=names).rows()
+    *_, last = row_lines(report)
+    assert last.startswith(f"  for example User:a READ on {example} from 127.0.0.1 (before: DefaultDeny; after: ALLOW ")
+    assert report.row.witness in report.row
+
+
+def test_an_existing_topic_of_a_bound_is_an_example_only_if_its_access_changed() -> None:
+    old = [*many(), rule("a", "ALL", deny=True)]
+    before, after = Policy(image_of(old)), Policy(image_of([*old, rule("*", "ALL", deny=True)]))
+    (report,) = Comparison.of(before, after, topics=ExistingNames.of(["a", "team-0.topic-0"])).rows()
+    assert report.row.witness.resource_name == "team-0.topic-0"
+    assert report.row.before != report.row.after
+
+
+def test_a_name_that_a_rule_has_is_no_placeholder() -> None:
+    row = one_row([], [rule("g", "READ", "User:a", kind=ResourceType.GROUP)])
+    assert "READ on a group named 'g' from" in list(row_lines(ReportRow(row=row)))[-1]
+
+
 @pytest.mark.parametrize("number", [2, 40])
 def test_a_summary_that_is_exact_after_all_does_not_say_it(number: int) -> None:
     come = [rule(f"a{each}.", "READ", "User:a", prefixed=True) for each in range(number)]
     row = one_row([], come)
     assert row.bound is Bound.NONE
-    assert "up to" not in headline(row)
+    assert "at most" not in headline(row)

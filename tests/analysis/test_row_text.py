@@ -38,14 +38,14 @@ def clause(kind: ResourceType, *names: NamePart, operations: int = READ) -> Clau
         ((Literal(name="a\n"),), '"a\\n"'),
         ((Subtree(prefix="a."),), "a.*"),
         ((Subtree(prefix="ö "),), '"ö "*'),
-        ((A,), "a.* except a.pii.*"),
+        ((A,), "(a.* except a.pii.*)"),
         ((A, Literal(name="b")), "(a.* except a.pii.*), b"),
         ((Subtree(prefix="", except_prefixes=("*",)), Literal(name="*")), "*"),
-        ((Literal(name="*"), Subtree(prefix="", except_prefixes=("*", "a."))), "* except a.*"),
+        ((Literal(name="*"), Subtree(prefix="", except_prefixes=("*", "a."))), "(* except a.*)"),
         ((Literal(name="*"),), '"*"'),
         ((Literal(name="*"), Literal(name="a")), '"*", a'),
         ((Subtree(prefix="", except_prefixes=("a.",)), Literal(name="a.x")), "(every name except a.*), a.x"),
-        ((Subtree(prefix="", except_prefixes=("*",)),), 'every name except "*"*'),
+        ((Subtree(prefix="", except_prefixes=("*",)),), '(every name except "*"*)'),
         (tuple(Literal(name=f"t{n}") for n in range(5)), "t0, t1, t2, t3, t4"),
         (tuple(Literal(name=f"t{n}") for n in range(1234)), "t0, t1, t2, t3 and 1,230 more"),
     ],
@@ -76,14 +76,14 @@ def test_hosts() -> None:
 
 def test_what() -> None:
     topic, group = clause(ResourceType.TOPIC, A), clause(ResourceType.GROUP, A)
-    assert what_text([topic, group]) == "READ on TOPIC, GROUP a.* except a.pii.*"
+    assert what_text([topic, group]) == "READ on TOPIC, GROUP (a.* except a.pii.*)"
     assert what_text([topic, clause(ResourceType.GROUP, Literal(name="g"))]) == (
-        "READ on TOPIC a.* except a.pii.*; READ on GROUP g"
+        "READ on TOPIC (a.* except a.pii.*); READ on GROUP g"
     )
     assert what_text([clause(ResourceType.CLUSTER, Literal(name="kafka-cluster"))]) == "READ on CLUSTER"
     assert what_text([clause(ResourceType.TOPIC, *ANY_NAME)]) == "READ on every TOPIC"
     but = Subtree(prefix="", except_prefixes=("a.",), except_literals=("b",))
-    assert what_text([clause(ResourceType.TOPIC, but)]) == "READ on every TOPIC except a.*, b"
+    assert what_text([clause(ResourceType.TOPIC, but)]) == "READ on (every TOPIC except a.*, b)"
     assert what_text([clause(kind, *ANY_NAME, operations=REQUESTED) for kind in RESOURCE_TYPES]) == "ALL on everything"
 
 

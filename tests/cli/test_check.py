@@ -123,7 +123,7 @@ def test_who_can_names_everybody_and_the_rules(write):  # noqa: F811
     assert lines == [
         "anyone except User:bob, User:root: DESCRIBE on TOPIC orders, from any host",
         f"  granted by ALLOW User:* DESCRIBE on TOPIC LITERAL '*' from * ({path}:2)",
-        f"  except DENY User:bob DESCRIBE on TOPIC LITERAL '*' from * ({path}:3)",
+        f"  limited by DENY User:bob DESCRIBE on TOPIC LITERAL '*' from * ({path}:3)",
         "super users, who may do everything: User:root",
     ]
     assert aclog("who-can", *acls[:2], "--operation", "WRITE", "--topic", "orders").ok().lines == ["no principal"]
@@ -171,9 +171,9 @@ def test_what_can_has_all_of_a_principal(write):  # noqa: F811
     deny = acl_row("orders", principal="User:bob", operation="WRITE", permissionType="DENY")
     path = write("acls", ORDERS, OPEN, NOT_BOB | {"resourceName": "pay"}, deny)
     assert aclog("what-can", "--acls", path, "--principal", "User:bob").ok().lines == [
-        "User:bob: DESCRIBE on TOPIC * except pay, from any host",
+        "User:bob: DESCRIBE on TOPIC (* except pay), from any host",
         f"  granted by ALLOW User:* DESCRIBE on TOPIC LITERAL '*' from * ({path}:2)",
-        f"  except DENY User:bob DESCRIBE on TOPIC LITERAL 'pay' from * ({path}:3)",
+        f"  limited by DENY User:bob DESCRIBE on TOPIC LITERAL 'pay' from * ({path}:3)",
         f"denied: DENY User:bob WRITE on TOPIC LITERAL 'orders' from * ({path}:4)",
     ]
     assert aclog("what-can", "--acls", write("none"), "--principal", "User:x").ok().lines == ["nothing"]

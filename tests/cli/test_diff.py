@@ -175,7 +175,7 @@ def test_a_summary_does_not_say_that_what_is_denied_is_gained(write):
     opened = acl_row("a", patternType="PREFIXED", principal="User:*")
     barred = [acl_row("*", principal=f"User:{n}", operation="ALL", permissionType="DENY") for n in range(3)]
     lines = aclog("diff", "--acls", old, "--to-acls", write("new", opened, *barred)).lines
-    assert any("gain access not granted before, unless a DENY applies (" in line for line in lines), lines
+    assert any("gain access that was not granted before, unless a DENY applies (" in line for line in lines), lines
 
 
 def test_the_topics_of_a_log_are_counted():

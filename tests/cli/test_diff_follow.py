@@ -61,7 +61,7 @@ def test_each_change_as_it_is_committed(log: Path) -> None:
         assert line(process) == f"following {log} from offset 2; stop with Ctrl-C"
         change(log, "add", "--topic", "orders.", "--resource-pattern-type", "prefixed")
         assert line(process).endswith(": added ALLOW User:bob READ on TOPIC PREFIXED 'orders.' from *")
-        what = "READ on TOPIC orders.* except orders.pii; DESCRIBE on TOPIC orders.*"
+        what = "READ on TOPIC (orders.* except orders.pii); DESCRIBE on TOPIC orders.*"
         assert line(process) == f"  GAINED  User:bob: {what}, from any host"
         assert line(process).strip().startswith("for example ")
         change(log, "add", "--topic", "orders.eu")

@@ -548,7 +548,7 @@ def test_a_range_is_added_without_a_warning_where_all_match_it(tmp_path):
         assert len(warnings(aclog("import", "-", "--log", log, stdin=line).ok())) == expected
 
 
-ALIKE = "no relevant ACL has a CIDR range as host, so the versions of these nodes decide the same"
+ALIKE = "this does not matter, as no ACL with a CIDR range as host makes nodes decide differently"
 OTHERWISE = (
     "the brokers differ: broker 1 runs Kafka 4.3, broker 2 runs Kafka 4.4, and 2 hosts of ACLs such as 10.0.0.0/8 are "
     "ranges, which Kafka 4.4 matches and Kafka 4.3 does not: nodes decide the same request differently"

@@ -34,6 +34,15 @@ def test_a_history_since_a_moment_has_what_became_visible_after_it():
     ]
 
 
+def test_a_table_without_a_record_of_applies_has_no_columns_for_them():
+    asked = "acls", "history", "--log", WEEK / "log"
+    done = aclog(*asked).ok()
+    assert done.lines[0].split()[-1] == "ID"
+    assert "APPLY" not in done.err
+    assert aclog(*asked, "--format", "csv").ok().lines[0].endswith(",apply,who,git")
+    assert aclog(*asked, "--columns", "offset,apply").ok().lines[0].split() == ["OFFSET", "APPLY", "RUN"]
+
+
 def test_a_history_ends_at_a_moment_and_may_be_of_one_principal():
     asked = "acls", "history", "--log", WEEK / "log", "--principal", "User:*", "--format", "jsonl"
     [row] = map(json.loads, aclog(*asked, "--as-of", "2026-11-20").ok().lines)

@@ -23,8 +23,8 @@ def test_who_can_says_on_all_of_a_prefix_or_on_some(acls):
     result = aclog("who-can", "--acls", acls, *READ, "--topic", "pii-*").ok()
     heads = [line for line in result.lines if not line.startswith("  ")]
     assert heads == [
-        "User:app: READ on TOPIC pii-card, from any host (some of pii-*)",
-        "User:audit: READ on TOPIC pii-*, from any host (all of pii-*)",
+        "User:app: READ on TOPIC pii-card, from any host (some queried topics)",
+        "User:audit: READ on TOPIC pii-*, from any host (all queried topics)",
     ]
     rows = [
         json.loads(line)

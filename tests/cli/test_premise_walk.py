@@ -815,11 +815,11 @@ def test_a_summary_says_that_it_is_a_bound(tmp_path):
     (tmp_path / "change-many").write_text(lines_of({"action": "ADD", "rule": row_of(SHUT)}))
     (tmp_path / "change-few").write_text(lines_of({"action": "REMOVE", "rule": row_of(MANY[0])}))
     for where, text in shown_differences(tmp_path, "many", "shut", "change-many"):
-        assert "up to" in text, (where, text)
+        assert "at most" in text, (where, text)
         assert not re.search(r"everyone: ALL on TOPIC pii-\*", text), (where, text)
     for where, text in shown_differences(tmp_path, "few", "less", "change-few"):
         assert "User:u0" in text, (where, text)
-        assert "up to" not in text, (where, text)
+        assert "at most" not in text, (where, text)
 
 
 # pages

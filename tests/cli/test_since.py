@@ -57,8 +57,8 @@ def test_a_dated_row_keeps_the_rule_that_denies_the_name_it_leaves_out() -> None
     question = ("who-can", "--log", WEEK / "log", "--operation", "READ", "--topic", "payments.*")
     texts = [aclog(*question, *more).ok().lines for more in ((), ("--since",))]
     _, dated = texts
-    assert any(line.startswith("User:fraud") and "except payments.eu, from 10.0.0.9" in line for line in dated)
-    assert [sum(line.startswith("  except DENY User:fraud READ") for line in lines) for lines in texts] == [2, 2]
+    assert any(line.startswith("User:fraud") and "except payments.eu), from 10.0.0.9" in line for line in dated)
+    assert [sum(line.startswith("  limited by DENY User:fraud READ") for line in lines) for lines in texts] == [2, 2]
     rows = [list(csv.DictReader(aclog(*question, *more, "--format", "csv").ok().lines)) for more in ((), ("--since",))]
     assert [[{key: row[key] for key in rows[0][0]} for row in each] for each in rows] == [rows[0]] * 2
 

@@ -202,10 +202,10 @@ def test_principals_that_are_close(tmp_path):
     log = write_log(tmp_path / "log", [acl(1, principal="User:Fraud"), acl(2, principal="Team:ops")])
     result = aclog("why", "fraud", "1", "--log", log)
     assert result.code == 1
-    assert "names User:fraud: did you mean User:Fraud? (upper and lower case differ)" in result.err
+    assert "is for User:fraud: did you mean User:Fraud? (upper and lower case differ)" in result.err
     assert "did you mean User:Fraud?" in aclog("why", "User:Fruad", "1", "--log", log).err
     assert "did you mean" not in aclog("why", "nobody", "1", "--log", log).err, "only the type is alike"
-    assert "no ACL and no credential names User:ops, but Team:ops: expected TYPE:NAME" in (
+    assert "no ACL and no SCRAM credential is for User:ops, but Team:ops: expected TYPE:NAME" in (
         aclog("why", "ops", "1", "--log", log).complaint
     )
     assert "no ACL" not in aclog("why", "Team:ops", "2", "--log", log).ok().err

@@ -462,11 +462,14 @@ def test_watch_of_a_quorum_goes_on_past_retention(tmp_path):
 
 OPEN_TO_ALICE = ("--super-users", "User:alice", "--allow-everyone-if-no-acl-found")
 EXISTS = (" existing topics", " existing topic")
-"""How lines end that only the command has, which counts the topics of the log."""
+"""How lines end that only the command has, which counts topics."""
 
 
-def test_diff_of_access_says_what_the_command_says(state):
-    moments = ("--log", "tests/data/kafka-4.3.1-small/__cluster_metadata-0", "--as-of", "22", "--to-as-of", "57")
+def test_diff_of_access_says_what_the_command_says(state, tmp_path):
+    none = tmp_path / "topics"  # the shell takes no examples of existing topics
+    none.touch()
+    log = ("--log", "tests/data/kafka-4.3.1-small/__cluster_metadata-0", "--topics", none)
+    moments = (*log, "--as-of", "22", "--to-as-of", "57")
     for words, flags in (("", ()), ("--super-users User:alice --allow-everyone true", OPEN_TO_ALICE)):
         said = run(state, f"diff --of access {words} 22 57").splitlines()
         assert said == [line for line in aclog("diff", *moments, *flags).lines if not line.endswith(EXISTS)]

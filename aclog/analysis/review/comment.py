@@ -391,7 +391,7 @@ _SETTINGS = {
 
 def _what(report: ReportRow, between: str, shown: int = _CLAUSES) -> str:
     row = report.row
-    most = "" if row.bound is Bound.NONE else "up to "
+    most = "" if row.bound is Bound.NONE else "at most "
     hosts = regions.hosts_text(row.hosts)
     from_ = "" if hosts == "any host" else f"{between if between == '<br>' else ', '}from {code(hosts)}"
     return f"{most}{what_code(row.clauses, between, shown)}{from_}{only_on(report.only)}"
@@ -413,7 +413,7 @@ _LONG = 2 * LONGEST_NAME
 _COMMAND = "aclog review"
 _LEGEND = {
     regions.EXCEPT: '"except X": nothing changes for X',
-    "up to ": '"up to X": at most X, perhaps less',
+    "at most ": '"at most X": perhaps less than X',
 }
 """What words of the table mean: `except billing` may be one that had the access already, or that is denied."""
 

@@ -365,14 +365,17 @@ def request_text(request: regions.Request, principals: regions.Principals | None
     return f"{_asker(request, principals)} {operation} {kind} {request.resource_name!r} from {request.host}"
 
 
-def example_text(request: regions.Request, principals: regions.Principals | None = None) -> str:
-    """Return such as `User:a READ on a topic named 'orders.' from 10.0.0.1`: the name is not read as a prefix.
+def example_text(
+    request: regions.Request, principals: regions.Principals | None = None, *, is_made_up: bool = False
+) -> str:
+    """Return such as `User:a READ on a topic named 'orders.' (placeholder) from 10.0.0.1`: the name is no prefix.
 
-    `principals`: as in request_text.
+    `principals`: as in request_text. `is_made_up`: whether the name is made up from a prefix.
     """
     kind = code_name(ResourceType, request.resource_type).lower().replace("_", " ")
     is_cluster = request.resource_type == ResourceType.CLUSTER
-    what = "the cluster" if is_cluster else f"a {kind} named {request.resource_name!r}"
+    name = f"{request.resource_name!r}{' (placeholder)' * is_made_up}"
+    what = "the cluster" if is_cluster else f"a {kind} named {name}"
     return f"{_asker(request, principals)} {code_name(AclOperation, request.operation)} on {what} from {request.host}"
 
 
@@ -402,10 +405,11 @@ def row_lines(report: ReportRow) -> Iterator[str]:
     yield f"{directions_text(row)}  {claim}{only_on(report.only) or by_kafka_text(report)}"
     if row.summary is not None:
         yield f"  {summary_text(row, row.summary)}"
-    before, after = _decided_by(report)
-    yield f"  for example {example_text(row.witness, row.principals)}{_legal(row)} (before: {before}; after: {after})"
     if report.counts():
         yield f"  {report.counts()}"
+    before, after = _decided_by(report)
+    example = example_text(row.witness, row.principals, is_made_up=row.witness_is_made_up)
+    yield f"  for example {example}{_legal(row)} (before: {before}; after: {after})"
 
 
 def markdown_lines(rows: Sequence[ReportRow], premises: Premises = ALL_KNOWN) -> Iterator[str]:

@@ -128,11 +128,21 @@ class Row:
     summary: Summary | None = None
     by_kafka: bool = False
     """Whether the row has only differences by another generation of Kafka (Difference.by_kafka)."""
+    witness_exists: bool = False
+    """Whether the topic of the witness is known to exist."""
 
     @property
     def bound(self) -> Bound:
         """The sets in which the row may exceed the changes."""
         return Bound.NONE if self.summary is None else self.summary.bound
+
+    @property
+    def witness_is_made_up(self) -> bool:
+        """Whether the name of the witness is made up from a prefix: no rule has it, and no such topic is known."""
+        kind, own = self.witness.resource_type, Literal(name=self.witness.resource_name)
+        return not self.witness_exists and not any(
+            own in clause.names for clause in self.clauses if clause.resource_type == kind
+        )
 
     def __contains__(self, request: Request) -> bool:
         """Return whether the row covers a request; in a summary the request may be unchanged."""
@@ -279,7 +289,7 @@ def _parts_meet(one: NamePart, other: NamePart) -> bool:
 
 _NO_SUPER_USERS = "{lose} all access that no rule grants: no longer super users"
 _CHANGE_TEXTS = {
-    (True, True, True): "{gain} access not granted before, unless a DENY applies",
+    (True, True, True): "{gain} access that was not granted before, unless a DENY applies",
     (False, True, False): "{lose} access that no other rule grants",
     (True, False, False): "{lose} all previous access here",
     (False, False, True): "{gain} access that other rules grant",
@@ -288,8 +298,8 @@ _CHANGE_TEXTS = {
         True,
         True,
         False,
-    ): "{lose} access that was granted only by allow.everyone.if.no.acl.found, because the resources had no ACLs",
-    (False, True, True): "{gain} access by allow.everyone.if.no.acl.found, because the resources have no ACLs left",
+    ): "{lose} the access that allow.everyone.if.no.acl.found granted while the resources had no ACLs",
+    (False, True, True): "{gain} the access that allow.everyone.if.no.acl.found grants to resources without ACLs",
 }
 """The change of a summary, by whether the ACLs were added, whether they allow, and whether access was gained."""
 
@@ -300,19 +310,19 @@ def directions_text(row: Row) -> str:
 
 
 def claim_text(row: Row) -> str:
-    """Return the claim of a row, such as `READ on TOPIC a`, or `up to READ on TOPIC *` if it is an upper bound."""
+    """Return the claim of a row, such as `READ on TOPIC a`, or `at most READ on TOPIC *` if it is an upper bound."""
     what = what_text(row.clauses)
-    return what if row.bound is Bound.NONE else f"up to {what}"
+    return what if row.bound is Bound.NONE else f"at most {what}"
 
 
 def bound_text(row: Row) -> str:
     """Return the bound of a claim, empty if the row is exact.
 
-    Such as ` (upper bound of the change: perhaps only some of these principals and hosts are affected)`.
+    Such as ` (some principals and hosts may be unaffected)`.
     """
     if row.bound is Bound.NONE:
         return ""
-    return f" (upper bound of the change: perhaps only some of these {row.bound.value} are affected)"
+    return f" (some {row.bound.value} may be unaffected)"
 
 
 def what_text(clauses: Sequence[Clause]) -> str:
@@ -330,13 +340,23 @@ def clause_texts(clauses: Sequence[Clause]) -> list[str]:
 
 
 def summary_text(row: Row, summary: Summary) -> str:
-    """Return such as `412 principals lose all previous access here (100,000 ALLOW rules)`."""
+    """Return such as `2 principals lose all previous access here (before the change, 9 ALLOW rules covered ...)`."""
     named = f"{summary.principals:,} principal{'s' * (summary.principals != 1)}"
-    who = f"{named} and all principals not named in a rule or setting" if summary.everyone_else else named
+    who = f"{named} that rules or settings name, and all other principals," if summary.everyone_else else named
     singular = summary.principals == 1 and not summary.everyone_else
     verbs = {"gain": "gains", "lose": "loses"} if singular else {"gain": "gain", "lose": "lose"}
-    rules = f" ({summary.rules:,} ALLOW rule{'s' * (summary.rules != 1)})" if summary.rules else ""
-    return f"{who} {_change_text(row, summary.cause).format_map(verbs)}{rules}"
+    return f"{who} {_change_text(row, summary.cause).format_map(verbs)}{_rules_text(row, summary.rules)}"
+
+
+def _rules_text(row: Row, count: int) -> str:
+    if not count:
+        return ""
+    is_one = count == 1
+    if Direction.LOST in row.directions:
+        when, verb = "before", "covered"
+    else:
+        when, verb = "after", "covers" if is_one else "cover"
+    return f" ({when} the change, {count:,} ALLOW rule{'s' * (not is_one)} {verb} part of it)"
 
 
 def _change_text(row: Row, cause: Cause) -> str:

@@ -91,7 +91,7 @@ COLUMNS = (
     Column(key="resource", title="On"),
     Column(key="hosts", title="From"),
     Column(key="why", title="Granted by"),
-    Column(key="denies", title="Except (DENY)"),
+    Column(key="denies", title="Limited by (DENY)"),
 )
 
 

@@ -375,7 +375,7 @@ def test_rows_of_no_legal_name_are_no_risk() -> None:
         ([], [_rule("User:a", "t")], ""),
         ([_rule("User:a", "t")], [_prefix("User:a", "")], '; "except X": nothing changes for X'),
         ([_rule("User:a", "t")], [_rule("User:a", "t"), _rule("User:*", "t")], '; "except X": nothing changes for X'),
-        ([_rule("User:a", "t", AclOperation.WRITE)], [_rule("User:*", "t")], '; "up to X": at most X, perhaps less'),
+        ([_rule("User:a", "t", AclOperation.WRITE)], [_rule("User:*", "t")], '; "at most X": perhaps less than X'),
     ],
 )
 def test_the_foot_has_the_words_of_the_table(

@@ -298,6 +298,9 @@ def test_the_history_tells_which_apply_made_a_change(source):
     ]  # fmt: skip
     since = steps(aclog("acls", "history", "--log", source.log, "--since", str(rows[2]["offset"]), "--format", "jsonl"))
     assert [row["apply"] for row in since] == [None, second, second, None]
+    table = aclog("acls", "history", "--log", source.log).ok()
+    assert table.lines[0].split()[-6:] == ["APPLY", "RUN", "CHANGED", "BY", "GIT", "COMMIT"]
+    assert table.err.count("APPLY RUN -: the change was not made by a recorded run of aclog apply") == 1
 
 
 def test_a_file_is_no_place(source):

@@ -29,8 +29,8 @@ def test_who_can_on_a_prefix_says_on_all_of_it_or_on_some(console):
     covers = {principal: row["covers"] for row in page.data for principal in row["principals"]["in"]}
     assert covers == {"User:app": "SOME", "User:audit": "ALL", "User:root": "ALL"}
     assert set(column(page, "who", "resource")) == {
-        "TOPIC pii-card (some of pii-*)",
-        "TOPIC pii-* (all of pii-*)",
+        "TOPIC pii-card (some queried topics)",
+        "TOPIC pii-* (all queried topics)",
     }
     assert page.command == "aclog who-can --log 'a dir' --operation READ --topic pii- --resource-pattern-type prefixed"
     assert page.data == view(console, "/resource", type="TOPIC", name="pii-", pattern="PREFIXED", operation="READ").data
