@@ -58,7 +58,7 @@ def test_each_cluster_is_reviewed_by_itself(repository: Repository) -> None:
     )
     found = aclog("review", "--base", "HEAD").ok()
     heads = [found.lines[number + 1] for number, line in enumerate(found.lines) if line.startswith("cluster ")]
-    verdict = "aclog review: no blocking check failed: "
+    verdict = "aclog review: no check of --fail-on failed; "
     assert len(heads) == 2
     assert heads[0].startswith(f"{verdict}1 gained, 1 lost")
     assert heads[1].startswith(f"{verdict}1 gained, 0 lost")
