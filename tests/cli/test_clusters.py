@@ -47,7 +47,7 @@ def test_each_cluster_is_linted_by_itself(repository: Repository) -> None:
     runs = json.loads(aclog("lint", "--format", "sarif").out)["runs"]
     assert [run["automationDetails"]["id"] for run in runs] == ["aclog/dev", "aclog/prod 1"]
     assert aclog("lint", "--format", "markdown").lines[0] == "## cluster dev"
-    assert aclog("lint", "--acls", "dev").ok().lines[0].startswith("warning 13")
+    assert aclog("lint", "--acls", "dev").ok().lines[0].startswith("warning [13 ")
     assert "one of the clusters of aclog.toml" in aclog("lint", "--fix", "fix.jsonl").complaint
 
 

@@ -54,7 +54,7 @@ def test_a_rule_wanted_by_two_is_shown(source, tmp_path):
     late = Source(tmp_path, "late")
     late.want(A, B)
     text = late.plan("--other-journal", other.journal).out
-    sections = {title.split(":")[0]: acls for title, acls in re.findall(r"^(\w+: .*):\n  (.*)$", text, re.MULTILINE)}
+    sections = dict(re.findall(r"^(\w+) \(.*\):\n  (.*)$", text, re.MULTILINE))
     assert (sections["Unmanaged"], sections["Shared"]) == (acl_text(B), acl_text(A))
     assert "Shared (" not in source.plan().out
 
