@@ -703,7 +703,7 @@ def text_lines(report: LintReport, place: ChangePlace, *, limit: int = _FINDING_
     """Yield the findings, a group for each lint, and a summary."""
     for group in grouped(report.findings):
         lint = group[0].lint
-        yield f"{group[0].finding.severity.value} {lint.id} {lint.name}: {lint.title}"
+        yield f"{group[0].finding.severity.value} [{lint.id} {lint.name}]: {lint.title}"
         yield from _group_lines(group[:limit], place)
         if len(group) > limit:
             yield f"  and {len(group) - limit:,} more: --select {lint.id} --format jsonl has all"
@@ -749,6 +749,6 @@ def _fix_lines(located: LocatedFinding, place: ChangePlace) -> Iterator[str]:
 
 def _edit(change: RuleChange, rule: LocatedRule | None) -> str:
     if change.added:
-        return f"+ {acl_text(change.acl)}"
+        return f"add: {acl_text(change.acl)}"
     places = "" if rule is None else rule.places_text()
-    return f"- {places or acl_text(change.acl)}"
+    return f"remove: {places or acl_text(change.acl)}"

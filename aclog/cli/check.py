@@ -11,7 +11,7 @@ from aclog.analysis.comparison import rows_of_each
 from aclog.analysis.policy import only_on
 from aclog.analysis.regions import EVERYONE, Direction, JsonObject, witness
 from aclog.analysis.rows.report import decided_by_text, example_text, row_lines
-from aclog.analysis.who_can import Permission, access_text, all_of, reason_lines
+from aclog.analysis.who_can import SUPER_USER, Permission, access_text, all_of, reason_lines
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL, ResourceType
 from aclog.authorizer.settings import Generation
 from aclog.cli.answers import PERMISSION_COLUMNS, difference_columns, with_generation
@@ -27,10 +27,11 @@ from aclog.cli.flags.question import (
 )
 from aclog.cli.flags.target import FailOnUnread
 from aclog.cli.options import Group, Option
-from aclog.metalog.errors import printable
+from aclog.metalog.errors import plural, printable
 from aclog.ops.check import (
     EQUAL,
     NO_NEW_ACCESS,
+    Asked,
     Claim,
     ComparisonProof,
     PermissionProof,
@@ -183,13 +184,13 @@ def no_public(
 
 
 def _question(check: str, action: AskedFlags, subjects: SubjectFlags) -> Question:
+    asked = Asked(operation=action.operation, intent=action.intent, resources=action.resources())
     return question_of(
         check,
         action.query(EVERYONE, subjects.host),
+        asked,
         principals=asked_principals(subjects.principal),
-        needs=action.needs(),
         requests=action.requests(),
-        narrows=action.narrows(),
     )
 
 
@@ -223,7 +224,7 @@ def print_comparison(
     if output.is_rows:
         _print_rows(proof, difference_columns(proof.compared), output)
     else:
-        _say(claim, proof.verdict, [list(row_lines(row)) for row in rows_of_each(proof.compared)])
+        _say(proof.claim, proof.verdict, [list(row_lines(row)) for row in rows_of_each(proof.compared)])
     return exit_code.of(proof.verdict, [each for each in (states.first, states.second) if each is not None])
 
 
@@ -276,6 +277,7 @@ def _lines(proof: PermissionProof, permission: Permission, generation: Generatio
     yield from (f"  {line}" for line in reason_lines(permission, proof.origins))
     rule, topics = proof.deciding(permission, generation), proof.topics
     example = example_text(witness(permission.region), permission.region.principals)
-    yield f"  for example {example}: {decided_by_text(rule, proof.origins)}"
+    is_known = permission.rules == (rule,) and rule != SUPER_USER  # the line `granted by` has it
+    yield f"  for example {example}{'' if is_known else f' (decided by {decided_by_text(rule, proof.origins)})'}"
     if topics is not None and permission.region.resource_type == ResourceType.TOPIC:
-        yield f"  {len(topics.among(permission.region.names)):,} of {len(topics):,} topics"
+        yield f"  covers {len(topics.among(permission.region.names)):,} of {plural(len(topics), 'existing topic')}"

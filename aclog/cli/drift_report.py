@@ -59,8 +59,8 @@ def print_drift(target: TargetFlags, want: WantFlags, flags: DriftFlags, output:
     journal = report.place.journal
     if journal is not None and journal.is_new and report.place.state.contents:
         note(
-            f"{journal.path}: no such journal yet, so no rule is managed (recorded in the journal as applied), "
-            "and no rule can be a leftover"
+            f"{journal.path} does not exist yet, so no rule is managed (recorded as applied or adopted), and no rule "
+            "is a leftover (managed, but no longer desired)"
         )
     if output.is_rows:
         output.print_rows(DRIFT_COLUMNS, map(drift_row, report.drift))

@@ -21,7 +21,7 @@ from aclog.cli.flags.target import ApplyFlags, DoFlags, RevokedFlags, StepsOutpu
 from aclog.cli.images import warn_of_unmatched
 from aclog.cli.options import Group
 from aclog.cli.plan import CHANGES, NOTHING, print_plan, print_unless_refused, take_plan_file, write_plan
-from aclog.metalog.errors import ConfigError, plural, printable
+from aclog.metalog.errors import ConfigError, printable
 from aclog.ops.plan import place_settings
 from aclog.planning.granting import (
     AccessRequest,
@@ -165,14 +165,13 @@ def _tell(lines: Iterable[str], output: Output) -> None:
 def _warn_of(effects: Sequence[str], aside: Direction, place: FoundPlace) -> None:
     if not effects:
         return
-    asked, aside_verb = ("grants", "revokes") if aside is Direction.LOST else ("revokes", "grants")
-    what = f"this plan not only {asked} the requested access, but also {aside_verb} other access"
+    verb, preposition = ("revokes", "from") if aside is Direction.LOST else ("grants", "to")
     first = "for example" if len(effects) > 1 else "namely"
-    cases = f"({plural(len(effects), 'case')}), {first} {aside.value} {effects[0]}"
+    what = f"this plan also {verb} other access, {first} {preposition} {effects[0]}"
     if place.settings_known:
-        warn(printable(f"allow.everyone.if.no.acl.found is true, so {what} {cases}"))
+        warn(printable(f"allow.everyone.if.no.acl.found is true, so {what}"))
     else:
-        warn(printable(f"allow.everyone.if.no.acl.found is unknown; if it is true, {what} {cases}"))
+        warn(printable(f"allow.everyone.if.no.acl.found is unknown; if it is true, {what}"))
 
 
 def _refusal(aside: Direction, place: FoundPlace) -> str:
@@ -195,7 +194,7 @@ _NAMED = 3
 """Patterns of one principal."""
 
 _REASONS = {
-    SUPER_USER: "it is a super user, who may do everything",
+    SUPER_USER: "the principal is a super user",
     DEFAULT_ALLOW: "no rule covers it, and allow.everyone.if.no.acl.found opens it",
 }
 _MAY_BE, _NO_RULE = "still allowed if names without ACLs are open", "no rule covers it"
@@ -211,8 +210,8 @@ def grant_lines(principal: str, outcome: Grant, sharing: Sequence[Shared], unkno
     already = [f"already granted: {_reason(each)}{only_on(outcome.reused_only.get(each))}" for each in outcome.reused]
     yield from _cut(already, "already granted: {} more rules")
     denied = (
-        f"{unknown.decided('stays denied')}: {each.region}{only_on(each.only)}: "
-        + ("a rule there has a principal without a colon" if each.rule is None else acl_text(each.rule))
+        f"{unknown.decided('stays denied')}: {each.region}{only_on(each.only)} ("
+        + ("a rule there has a principal without a colon)" if each.rule is None else f"by {acl_text(each.rule)})")
         for each in outcome.overruled
     )
     yield from _cut(list(denied), "stays denied: {} more sets of requests")
@@ -240,12 +239,12 @@ def _still_lines(still: Still, *, is_open: bool) -> Iterator[str]:
     """Yield what is still allowed; `is_open`: whether names without ACLs are known to be open."""
     permission = still.permission
     if permission.rules == (SUPER_USER,):
-        yield f"still allowed: everything: {_REASONS[SUPER_USER]}"
+        yield f"still allowed: everything ({_REASONS[SUPER_USER]})"
         return
     head, *rules = permission_lines(permission)
     if permission.rules == (DEFAULT_ALLOW,):
         where = f"{head}{only_on(still.only)}"
-        yield f"still allowed: {where}: {_REASONS[DEFAULT_ALLOW]}" if is_open else f"{_MAY_BE}: {where}: {_NO_RULE}"
+        yield f"still allowed: {where} ({_REASONS[DEFAULT_ALLOW]})" if is_open else f"{_MAY_BE}: {where} ({_NO_RULE})"
         return
     yield f"still allowed: {head}{only_on(still.only)}"
     yield from rules
@@ -262,7 +261,7 @@ def _stranded_line(item: Stranded) -> str:
 def _shared_line(item: Shared) -> str:
     who = "everyone" if item.principal == WILDCARD_PRINCIPAL else item.principal
     kind = code_name(ResourceType, item.pattern.resource_type)
-    return f"shared: {kind} {_pattern_text(item.pattern)}: {who} has rules on {_patterns_text(item.patterns)} there"
+    return f"shared: {who} also has rules under {kind} {_pattern_text(item.pattern)}: {_patterns_text(item.patterns)}"
 
 
 def _patterns_text(patterns: Sequence[ResourcePattern]) -> str:

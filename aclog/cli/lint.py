@@ -104,7 +104,7 @@ class ClusterFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="Recent accesses: a log in any form that [cyan]aclog accesses usage[/] reads (lines with only a "
+            help="An access log with recent accesses (formats: see [cyan]aclog accesses usage[/]; lines with only a "
             "principal are accepted); can be repeated.",
             show_default=False,
             rich_help_panel=_CLUSTER_PANEL,
@@ -203,7 +203,8 @@ class LintFlags:
             *ROW_FORMATS,
             OutputFormat.SARIF,
             default="text",
-            help="For people, for programs, for a merge request, for code scanning.",
+            help="text or table for people, json, jsonl or csv for programs, markdown for a merge request, sarif for "
+            "code scanning.",
         ),
     ] = None
     columns: Columns = None

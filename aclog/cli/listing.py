@@ -72,7 +72,7 @@ PANELS = {
             "Prove a statement about all requests, or refute it",
         ),
         "test": Line(
-            "Run tests of rules: who has access, who has not, and by which rule; each is proved for all requests.",
+            "Test which principals have access, which have none, and which rule decides.",
             "Tests of rules: access and its absence",
         ),
         "review": Line(

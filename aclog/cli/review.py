@@ -42,6 +42,13 @@ from aclog.terminal.output import emit, note, say
 # The flags of `aclog review` besides the settings of the repository.
 
 
+_MEANINGS = {
+    Kind.BREAKS: " (recent accesses denied)",
+    Kind.EVERYONE: " (access for unnamed or anonymous clients)",
+    Kind.CHECKS: " (aclog.toml or tests changed)",
+    Kind.UNREAD: " (content not read)",
+}
+"""Of the checks whose names do not state them."""
 _DEFAULTS = tuple(kind for kind in Kind if kind in DEFAULT_FAIL_ON)
 _CLUSTER_PANEL = "Data from the cluster"
 
@@ -82,7 +89,8 @@ class ChangeFlags:
         Option(
             "--fail-on",
             metavar="KINDS",
-            help=f"The checks that make the exit code 1, instead of the default ones: {', '.join(Kind)}; or {NEVER}. "
+            help="Exit with 1 if one of these fails (replaces the default): "
+            f"{', '.join(f'{kind}{_MEANINGS.get(kind, str())}' for kind in Kind)}; or {NEVER}. "
             f"[dim]Default: {', '.join(_DEFAULTS)}[/]",
         ),
     ] = None
@@ -207,14 +215,17 @@ class ReviewFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="Recent accesses, in any form that [cyan]aclog accesses usage[/] reads. The review reports those that "
-            "the head would decide differently.",
+            help="An access log (formats: see [cyan]aclog accesses usage[/]), to report recent accesses that the head "
+            "would decide differently.",
             rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None
     format: Annotated[
         ReviewFormat,
-        Option("--format", help="For a comment, for a terminal, for code scanning, for programs."),
+        Option(
+            "--format",
+            help="markdown for a comment, text for a terminal, sarif for code scanning, jsonl or json for programs.",
+        ),
     ] = ReviewFormat.TEXT
     out: Annotated[
         list[str],
@@ -254,11 +265,11 @@ def review(change: ChangeFlags, flags: ReviewFlags, repository: RepositoryFlags)
     """Report what a pull request grants and revokes, what it breaks, and whether a check fails.
 
     Compares the rules in the files of two commits, or of a commit and the working
-    tree. The report contains the effective change, proofs that protected resources
-    do not change (review.untouched in aclog.toml), failed cases of --tests, new
-    findings of lint, and recent accesses that would be decided differently. Exit
-    code 0 if no check of --fail-on fails, 1 if a check fails, 2 for bad input. The
-    command needs no access to a cluster.
+    tree: access gained and lost, failed tests, new lint findings, and recent
+    accesses that would be decided differently. Proves or refutes that access to
+    the resources in review.untouched (aclog.toml) stays as it is. Needs no access
+    to a cluster. Exit code 0 if no check of --fail-on fails, 1 if one fails, 2 for
+    bad input.
 
     [bold]Examples[/]
 
@@ -339,7 +350,7 @@ def _way_to_fail(review: Review) -> Iterator[str]:
     """Yield the flag by which a review that passes fails on the access that is gained."""
     if Kind.GAINED in review.kinds and not review.fails and Kind.GAINED not in review.fail_on:
         kinds = [kind for kind in Kind if kind in review.fail_on or kind is Kind.GAINED]
-        yield f"to fail on this: --fail-on {','.join(kinds)}"
+        yield f"to fail on gained access as well: --fail-on {','.join(kinds)}"
 
 
 def _titled(name: str, lines: Iterable[str]) -> Iterator[str]:

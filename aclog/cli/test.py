@@ -42,16 +42,17 @@ def test(
     guard: GuardFlags,
     follower: FollowerFlags,
 ) -> None:
-    """Run tests of rules: who has access, who has not, and by which rule; each is proved for all requests.
+    """Test which principals have access, which have none, and which rule decides.
 
-    Tests are YAML files beside the rules, or JSON lines of requests with the
-    expected decisions. The rules are those that a test file names, unless a flag
-    names others. Exit code 0 if all tests pass, 1 if one fails, 2 for bad input.
+    A test that passes is proved for every request that it describes. Tests are
+    YAML files, or JSON lines of requests with their decisions. A source flag, such
+    as --log or --acls, selects the rules to test; without one, the test file does.
+    Exit code 0 if all tests pass, 1 if one fails, 2 for bad input.
 
     [bold]Examples[/]
 
       aclog test tests/billing.yaml
-      aclog test tests/billing.yaml kafka/ --coverage --min-coverage 80
+      aclog test tests/billing.yaml --acls kafka/ --coverage --min-coverage 80
       aclog test golden.jsonl --log DIR --junit report.xml
       aclog test --record recorded.yaml --log DIR
       aclog test guard.yaml --follow --bootstrap-controller HOST:9093

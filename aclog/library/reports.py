@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypedDict, 
 from attrs import evolve, field, frozen
 
 from aclog.analysis.comparison import turning
-from aclog.analysis.intents import Intent, needs_of
+from aclog.analysis.intents import Intent
 from aclog.analysis.regions import Direction, Query
 from aclog.analysis.rows.report import arrow_stream, html_table
 from aclog.authorizer.acl import ResourcePattern, host_address
@@ -290,7 +290,7 @@ def test(
         run: only tests with such a name, as globs.
         coverage: also list the rules that no test exercises.
         min_coverage: fail if fewer percent of the rules are exercised.
-        mutate: also fail for each rule that can be removed, widened or flipped without a test that fails.
+        mutate: also fail for each rule that can be removed, widened or flipped while all tests still pass.
         deciding: the arguments of Image.authorizer; they win over what a file states.
 
     Raises:
@@ -579,14 +579,9 @@ def _question(
         query = evolve(query, resources=resources)
     if code is not None:
         query = evolve(query, operations=1 << code)
-    return proofs.question_of(
-        claim,
-        query,
-        principals=principals,
-        needs=() if intent is None else needs_of(Intent(intent), resources),
-        requests=None if code is None or not resources else tuple((each.resource_type, code) for each in resources),
-        narrows=code is not None or intent is not None or bool(resources),
-    )
+    asked = proofs.Asked(operation=code, intent=None if intent is None else Intent(intent), resources=resources)
+    requests = None if code is None or not resources else tuple((each.resource_type, code) for each in resources)
+    return proofs.question_of(claim, query, asked, principals=principals, requests=requests)
 
 
 # What writes: a log that records a cluster, and the way from ZooKeeper and back.

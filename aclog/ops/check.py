@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from attrs import evolve, frozen
 
 from aclog.analysis.comparison import Compared, turning
-from aclog.analysis.intents import Need
+from aclog.analysis.intents import Intent, Need, needs_of
 from aclog.analysis.policy import Policy, deciding, generation_object, merged
 from aclog.analysis.regions import (
     EVERYONE,
@@ -21,9 +21,9 @@ from aclog.analysis.regions import (
     witness,
 )
 from aclog.analysis.who_can import Permission, intent_permissions, permission_key, permission_object, permissions
-from aclog.authorizer.acl import Origins, StandardAcl
-from aclog.authorizer.codes import ResourceType
-from aclog.authorizer.settings import Generation
+from aclog.authorizer.acl import Origins, ResourcePattern, StandardAcl, code_name
+from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
+from aclog.authorizer.settings import Generation, pattern_text
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError
 from aclog.ops.policies import (
@@ -48,14 +48,31 @@ class Claim:
 
     check: str
     text: str
+    """`{old}` and `{new}` are the names of two states."""
     negation: str
     """The opposite sentence, which holds if the claim is refuted."""
+
+    def of_states(self, states: TwoStates) -> "Claim":
+        """Return the claim with the names of two states."""
+        names = dict(zip(("old", "new"), _names(states), strict=True))
+        return evolve(self, text=self.text.format_map(names), negation=self.negation.format_map(names))
+
+
+def _names(states: TwoStates) -> tuple[str, str]:
+    """Return the names of two states in a sentence; two names of one source only if a moment distinguishes them."""
+    old = _name(states.first)
+    new = f"{old} after the change" if states.second is None else _name(states.second)
+    return (old, new) if old != new else ("the first state", "the second state")
+
+
+def _name(choice: ChosenSource) -> str:
+    return choice.source.name if choice.as_of is None else f"{choice.source.name} at {choice.as_of}"
 
 
 NO_NEW_ACCESS = Claim(
     check="no-new-access",
-    text="the second state allows no request that the first one denies",
-    negation="the second state allows requests that the first one denies",
+    text="{new} allows no request that {old} denies",
+    negation="{new} allows requests that {old} denies",
 )
 EQUAL = Claim(
     check="equal",
@@ -85,7 +102,7 @@ class Verdict:
     def sentence(self, claim: Claim) -> str:
         """Return the verdict and the claim, or its negation if refuted; `unless` introduces unknown premises."""
         text = f"{claim.negation}{',' if self.premises else ''}" if self.refuted else claim.text
-        return f"{self.name}: {claim.check}: {self.premises.decided(text)}"
+        return f"{self.name}: {self.premises.decided(text)}"
 
 
 def _head(claim: Claim, verdict: Verdict, regions: Sequence[Region], topics: ExistingNames | None) -> JsonObject:
@@ -137,7 +154,7 @@ def prove_comparison(claim: Claim, states: TwoStates, *, direction: Direction | 
         could_turn = [turning(unknown, comparison, direction) for comparison in compared.values()]
         verdict = Verdict(refuted=False, premises=next(filter(None, could_turn), ALL_KNOWN))
     return ComparisonProof(
-        claim=claim,
+        claim=claim.of_states(states),
         verdict=verdict,
         compared=compared,
         counterexamples=counterexamples,
@@ -163,46 +180,78 @@ class Question:
     """Whether only principals that nothing names count."""
 
 
+@frozen(kw_only=True)
+class Asked:
+    """An operation or an intent, or neither for any access, on resources; on none for any resource."""
+
+    operation: int | None = None
+    intent: Intent | None = None
+    resources: tuple[ResourcePattern, ...] = ()
+
+    @property
+    def narrows(self) -> bool:
+        """Whether it is less than every operation on everything."""
+        return self.operation is not None or self.intent is not None or bool(self.resources)
+
+    def text(self, which: str, host: str | None) -> str:
+        """Return such as `READ on TOPIC orders`; `which` is the word before a prefix: `any` or `some`."""
+        named = [
+            f"{'' if each.pattern_type == PatternType.LITERAL else f'{which} '}{_resource_text(each)}"
+            for each in self.resources
+        ]
+        where = (" or " if self.intent is None else ", ").join(named) or f"{which} resource"
+        what = "access" if self.operation is None else f"{code_name(AclOperation, self.operation)} on"
+        what = what if self.intent is None else f"{self.intent} on"
+        return f"{what} {where}{'' if host is None else f' from {host}'}"
+
+
+def _resource_text(pattern: ResourcePattern) -> str:
+    kind = ResourceType(pattern.resource_type)
+    return kind.name if kind is ResourceType.CLUSTER else f"{kind.name} {pattern_text(pattern)}"
+
+
 def question_of(
     check: str,
     query: Query,
+    asked: Asked,
     *,
     principals: Sequence[str] = (),
-    needs: tuple[Need, ...] = (),
     requests: tuple[tuple[int, int], ...] | None = None,
-    narrows: bool = True,
 ) -> Question:
-    """Return the question of a check: not-granted, only or no-public; `query` names no principals.
+    """Return the question of a check: not-granted, only or no-public; `query` has the same requests, and no principals.
 
-    `needs` and `requests` as in Question; `narrows`: whether the question is less than every operation on everything.
+    `requests` as in Question.
 
     Raises:
-        ConfigError: `only` without principals.
+        ConfigError: `only` without principals, or a resource that an intent does not use.
 
     """
     named = tuple(principals)
+    what, some = asked.text("any", query.host), asked.text("some", query.host)
     if check == "not-granted":
         query = evolve(query, principals=only(*named) if named else EVERYONE)
         who = "no principal may" if not named else f"{named[0]} may not" if len(named) == 1 else _none_of(named)
-        text, negation = f"{who} do it", f"{_one_of(named)} may do it"
+        text, negation = f"{who} {what}", f"{_one_of(named)} may {some}"
     elif check == "only":
         if not named:
             raise ConfigError("--principal is missing: expected the principals that may do it")
         query = evolve(query, principals=everyone_but(*named))
-        text = f"no principal except {', '.join(named)} may do it"
-        negation = f"at least one principal other than {', '.join(named)} may do it"
+        text = f"no principal except {', '.join(named)} may {what}"
+        negation = f"at least one principal other than {', '.join(named)} may {some}"
+    elif asked.narrows:
+        text, negation = f"{_UNNAMED} may not {what}", f"{_UNNAMED} may {some}"
     else:
-        none, some = ("none", "some") if narrows else ("no access", "some access")
-        what = " of the given permissions" if narrows else ""
-        text = f"principals not named in any rule have {none}{what}"
-        negation = f"principals not named in any rule have {some}{what}"
+        text, negation = f"{_UNNAMED} have no access", f"{_UNNAMED} have some access"
     return Question(
         claim=Claim(check=check, text=text, negation=negation),
         query=query,
-        needs=needs,
+        needs=() if asked.intent is None else needs_of(asked.intent, asked.resources),
         requests=requests,
         only_unnamed=check == "no-public",
     )
+
+
+_UNNAMED = "principals not named in any rule"
 
 
 def _none_of(principals: Sequence[str]) -> str:

@@ -460,6 +460,14 @@ def lint_report(
     return LintReport.of(findings, origins, suppressions, judged=judged, rules=len(image.acls), statements=statements)
 
 
+_NEEDED = {
+    "--accesses": "an access log (--accesses)",
+    "--topics": "the existing topics (--topics)",
+    "--topics or --groups": "the existing topics or groups (--topics or --groups)",
+}
+"""What the flags in `needs` of a lint provide."""
+
+
 def not_judged(inputs: LintInputs, *, history: bool) -> str | None:
     """Return which selected lints lack what they need, and what that is; None if none does."""
     lacking: dict[str, list[str]] = {}
@@ -467,7 +475,10 @@ def not_judged(inputs: LintInputs, *, history: bool) -> str | None:
         lacking.setdefault(BY_ID[number].needs, []).append(f"{number} {BY_ID[number].name}")
     if not lacking:
         return None
-    parts = (f"{' and '.join(names)} (needs {what})" for what, names in lacking.items())
+    parts = (
+        f"{' and '.join(names)} {'need' if names[1:] else 'needs'} {_NEEDED.get(what, what)}"
+        for what, names in lacking.items()
+    )
     return f"skipped checks: {'; '.join(parts)}"
 
 

@@ -303,26 +303,26 @@ class _Writer:
         change, plan = self.report.change, self.report.plan
         shared = set(change.shared)
         yield self._effect()
-        yield self._rules(change.adopted, "existing rule", "To adopt: the apply makes {} managed")
+        yield self._rules(change.adopted, "existing rule", "To adopt ({}, to be recorded as managed)")
         yield self._rules(
             [acl for acl in change.present if acl not in shared],
             "desired rule",
-            "Unmanaged: {} already in the target, but not managed; no plan deletes such a rule unless you first make "
-            "it managed with --adopt",
+            "Unmanaged ({} already in the target, but not managed; no plan deletes such a rule unless you first make "
+            "it managed with --adopt)",
         )
         yield self._rules(
             change.shared,
             "rule",
-            "Shared: another journal also manages {}; a shared rule stays when this source no longer contains it",
+            "Shared ({}, also managed by another journal; a shared rule stays when this source no longer contains it)",
         )
         yield self._rules(
             change.released,
             "rule",
-            "Released: this source stops managing {}; no released rule is deleted (it is already gone, another "
-            "journal manages it, or the apply that a rollback reverses had adopted it)",
+            "Released ({}, no longer managed by this source, and not deleted: already gone, managed by another "
+            "journal, or adopted by the apply that a rollback reverses)",
         )
-        yield self._rules(change.unowned, "unmanaged rule", "Not managed: the apply deletes {}, as requested")
-        yield self._rules(change.absent, "rule", "Already absent: {} to delete, not in the target")
+        yield self._rules(change.unowned, "rule", "Not managed ({}, to be deleted as requested)")
+        yield self._rules(change.absent, "rule", "Already absent ({} to delete, not in the target)")
         yield self._section(
             "Transiently denied (allowed before and after)",
             [Item(text=str(region["text"])) for region in plan.transient],
@@ -351,7 +351,7 @@ class _Writer:
         report = self.report
         if report.change.foreign:
             foreign = plural(report.change.foreign, "other rule")
-            yield f"Not part of this plan: {foreign} (neither desired nor managed)"
+            yield f"Unchanged: {foreign}{' (neither desired nor managed)' if report.plan.journal else ''}"
         if report.uses is not None:
             yield f"Times of last use according to {report.uses.span()}"
         if not report.plan.is_empty:

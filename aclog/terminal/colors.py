@@ -25,7 +25,7 @@ WORDS = {
 
 _VERDICT = re.compile(
     r"^(?P<before>\s*(?:- |\+ )?)(?P<word>ALLOWED|DENIED|PROVED|REFUTED|UNKNOWN|GAINED|LOST|BROKEN|MENDED|"
-    r"(?:error|warning|info)(?= \d\d )|(?:ok|failed)(?=  ))(?![\w-])"
+    r"(?:error|warning|info)(?= \[\d\d )|(?:ok|failed)(?=  ))(?![\w-])"
 )
 """At the beginning of a line, where no name is: a principal could have any other word."""
 _COMMAND = re.compile(r"^(?P<before>\s*)(?P<words>aclog [a-z].*)$")

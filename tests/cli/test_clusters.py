@@ -47,7 +47,7 @@ def test_each_cluster_is_linted_by_itself(repository: Repository) -> None:
     runs = json.loads(aclog("lint", "--format", "sarif").out)["runs"]
     assert [run["automationDetails"]["id"] for run in runs] == ["aclog/dev", "aclog/prod 1"]
     assert aclog("lint", "--format", "markdown").lines[0] == "## cluster dev"
-    assert aclog("lint", "--acls", "dev").ok().lines[0].startswith("warning 13")
+    assert aclog("lint", "--acls", "dev").ok().lines[0].startswith("warning [13 ")
     assert "one of the clusters of aclog.toml" in aclog("lint", "--fix", "fix.jsonl").complaint
 
 
@@ -58,7 +58,7 @@ def test_each_cluster_is_reviewed_by_itself(repository: Repository) -> None:
     )
     found = aclog("review", "--base", "HEAD").ok()
     heads = [found.lines[number + 1] for number, line in enumerate(found.lines) if line.startswith("cluster ")]
-    verdict = "aclog review: no blocking check failed: "
+    verdict = "aclog review: no check of --fail-on failed; "
     assert len(heads) == 2
     assert heads[0].startswith(f"{verdict}1 gained, 1 lost")
     assert heads[1].startswith(f"{verdict}1 gained, 0 lost")

@@ -48,7 +48,7 @@ def test_a_directory_is_read_and_said_to_be(repository: Repository) -> None:
     found = aclog("acls", "list", "--acls", "kafka", "--format", "jsonl").ok()
     assert [json.loads(line)["resourceName"] for line in found.lines] == ["audit", "pay"]
     assert found.err.splitlines() == [
-        "aclog: note: kafka: 2 rules in 2 files (jsonl 2)",
+        "aclog: note: kafka: 2 rules in 2 files (2 jsonl)",
         "aclog: note: kafka: ignored, as they cannot make rules: other file 1",
     ]
     assert listed("--acls", "kafka", "--acls-format", "jsonl") == ["audit", "pay"]

@@ -98,7 +98,7 @@ def test_what_still_allows_it_is_told_by_the_exit_code_too(log):
     everyone = ("--principal", "User:*", "--intent", "consume", "--topic-prefix", "t", "--group", "g")
     shown = aclog("grant", "--log", log, *everyone, KNOWN, "--yes").ok()
     assert "User:* is everyone: every principal is granted this" in shown.lines
-    assert "shared: TOPIC PREFIXED 't': User:a has rules on LITERAL 't' there" in shown.lines
+    assert "shared: User:a also has rules under TOPIC PREFIXED 't': LITERAL 't'" in shown.lines
     revoked = aclog("revoke", "--log", log, *CONSUME, KNOWN, "--yes", "--format", "jsonl")
     assert revoked.code == 1
     assert [json.loads(line)["action"] for line in revoked.lines] == ["REMOVE", "REMOVE"]

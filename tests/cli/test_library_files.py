@@ -24,7 +24,7 @@ def test_a_directory_and_a_commit(repository: Repository) -> None:
     after = aclog.open_acls(repository.path / "kafka", topics=["in-1"])
     old, new = before.image(), after.image()
     assert (before.name, len(old), len(new)) == ("HEAD:kafka", 3, 2)
-    assert before.notes == ["HEAD:kafka: 3 rules in 2 files (jsonl 1, jikkou 1)"]
+    assert before.notes == ["HEAD:kafka: 3 rules in 2 files (1 jsonl, 1 jikkou)"]
     [found] = old.acls(name="orders")
     assert old.origins.of(found.acl) == (FileOrigin(file="HEAD:kafka/a.jsonl", line=1),)
     assert new.origins.of(found.acl) == ()

@@ -83,12 +83,12 @@ def test_text_is_grouped_worst_first_with_a_summary(write):
     assert result.code == 1
     heads = [line for line in result.lines if line.startswith(("error", "warning"))]
     assert [head.split(":")[0] for head in heads] == [
-        "error 01 prefixed-star",
-        "error 05 principal-without-type",
-        "warning 13 consumer-without-group",
+        "error [01 prefixed-star]",
+        "error [05 principal-without-type]",
+        "warning [13 consumer-without-group]",
     ]
     assert "  acls.jsonl:4: ALLOW User:a READ on TOPIC PREFIXED '*' from *" in result.lines
-    assert "    - acls.jsonl:4" in result.lines
+    assert "    remove: acls.jsonl:4" in result.lines
     assert "  and 4 more: --select 05 --format jsonl has all" in result.lines
     assert result.lines[-1] == "10 errors, 2 warnings in 13 rules"
 
@@ -96,7 +96,7 @@ def test_text_is_grouped_worst_first_with_a_summary(write):
 def test_no_findings(write):
     result = aclog("lint", "--acls", write("acls.jsonl", *FINE))
     assert (result.code, result.lines) == (0, ["no findings in 2 rules"])
-    assert "21 prefix-without-separator (needs --topics); 26 grown-reach (needs a source with a history)" in result.err
+    assert "21 prefix-without-separator needs the existing topics (--topics); 26 grown-reach needs" in result.err
     assert aclog("lint", "--acls", "acls.jsonl", "--format", "markdown").ok().lines == ["no findings in 2 rules."]
 
 
@@ -347,7 +347,7 @@ def test_a_lint_with_errors_and_warnings_has_a_heading_for_each(write):
     rows = [acl_row(name, principal="User:*", operation=each) for name, each in (("*", "READ"), ("*", "DESCRIBE"))]
     lines = aclog("lint", "--acls", write("acls.jsonl", *rows), "--select", "27").lines
     heads = [line.partition(":")[0] for line in lines if line.startswith(("error", "warning"))]
-    assert heads == ["error 27 everyone-reaches-far", "warning 27 everyone-reaches-far"]
+    assert heads == ["error [27 everyone-reaches-far]", "warning [27 everyone-reaches-far]"]
 
 
 @pytest.mark.parametrize(("kind", "operation"), [("GROUP", "READ"), ("TRANSACTIONAL_ID", "WRITE")])
@@ -355,7 +355,7 @@ def test_a_rule_on_an_empty_name_is_no_crash(write, kind, operation):
     row = acl_row("", principal="User:a", operation=operation, resourceType=kind)
     result = aclog("lint", "--acls", write("acls.jsonl", row))
     assert result.code == 1
-    assert any(line.startswith("error 09 overridden-allow") for line in result.lines)
+    assert any(line.startswith("error [09 overridden-allow]") for line in result.lines)
     assert aclog("lint", "--acls", "acls.jsonl", "--select", "19,20").ok().lines == ["no findings in 1 rule"]
 
 
@@ -439,9 +439,9 @@ def test_terraform_addresses_tell_rules_of_one_line_apart(write):
 """,
     )
     lines = aclog("lint", "--acls", "acls.tf", "--select", "01").lines
-    assert [line for line in lines if line.startswith("    - ")] == [
-        '    - acls.tf:1 (kafka_acl.read["a"])',
-        '    - acls.tf:1 (kafka_acl.read["b"])',
+    assert [line for line in lines if line.startswith("    remove: ")] == [
+        '    remove: acls.tf:1 (kafka_acl.read["a"])',
+        '    remove: acls.tf:1 (kafka_acl.read["b"])',
     ]
 
 
@@ -525,7 +525,7 @@ def test_a_rule_that_is_older_than_the_log_reaches_has_no_place(tmp_path):
 def test_a_checkpoint_has_no_history():
     checkpoint = max((SMALL / "__cluster_metadata-0").glob("*.checkpoint"))
     result = aclog("lint", "--snapshot", checkpoint, "--select", "26").ok()
-    assert "26 grown-reach (needs a source with a history)" in result.err
+    assert "26 grown-reach needs a source with a history" in result.err
 
 
 def test_redpanda_has_roles(tmp_path):

@@ -92,17 +92,17 @@ def test_a_documented_redundancy_is_information_with_advice_for_the_list(
     write: Callable[[str, str], str], spelling: str
 ) -> None:
     lines = aclog("lint", "--acls", write(*DOCUMENTED[spelling]), "--select", "11", "--fail-on", "warning").ok().lines
-    assert lines[0].startswith("info 11 implied: ")
+    assert lines[0].startswith("info [11 implied]: ")
     assert "    fix: Remove `Describe` from this operations list." in lines
-    assert not any(line.lstrip().startswith("- ") for line in lines)
+    assert not any(line.lstrip().startswith("remove: ") for line in lines)
     assert lines[-1].startswith("1 info in ")
 
 
 def test_a_line_of_its_own_is_to_be_removed(write: Callable[[str, str], str]) -> None:
     rows = "User:a,Topic,LITERAL,t,Read,Allow,*\nUser:a,Topic,LITERAL,t,Describe,Allow,*\n"
     lines = aclog("lint", "--acls", write("a.csv", _KSM + rows), "--select", "11").ok().lines
-    assert lines[0].startswith("info 11 implied: ")
-    assert lines[3:5] == ["    fix: Remove the rule.", "    - a.csv:3"]
+    assert lines[0].startswith("info [11 implied]: ")
+    assert lines[3:5] == ["    fix: Remove the rule.", "    remove: a.csv:3"]
 
 
 _TERRAFORM = """
@@ -120,7 +120,7 @@ resource "kafka_acl" "r" {
 
 def test_terraform_documents_no_such_rule(write: Callable[[str, str], str]) -> None:
     lines = aclog("lint", "--acls", write("a.tf", _TERRAFORM), "--select", "11").ok().lines
-    assert lines[0].startswith("warning 11 implied: ")
+    assert lines[0].startswith("warning [11 implied]: ")
     assert "    fix: Remove `Describe` from this operations list." in lines
 
 
@@ -188,6 +188,6 @@ resource "kafka_acl" "base" {
 def test_everyone_on_an_internal_topic_is_an_error(write: Callable[[str, str], str], old: str, new: str) -> None:
     result = aclog("lint", "--acls", write("main.tf", _INTERNAL.replace(old, new) if old else _INTERNAL))
     assert result.code == 1
-    assert "error 27 everyone-reaches-far: everyone has broad access" in result.lines
+    assert "error [27 everyone-reaches-far]: everyone has broad access" in result.lines
     (line,) = (each for each in result.lines if "'__" in each and each.startswith("    "))
     assert "internal topic" in line or "including __consumer_offsets" in line

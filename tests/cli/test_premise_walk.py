@@ -654,7 +654,7 @@ ACCESSES: dict[str, tuple[Row, ...] | str] = {
             strong="never used: no access matched it",
         ),
     ),
-    "lint": (Row(words="lint --acls {}/near --accesses {}/log --select 06", strong="^error 06"),),
+    "lint": (Row(words="lint --acls {}/near --accesses {}/log --select 06", strong=r"^error \[06"),),
     "report": "counts what usage and unused judge: see these",
     "query": "prints the accesses that were read, and warns of the others: tests/cli/test_query.py",
     "accesses denied": "lists what is refused, and counts what may be: tests/cli/test_unread_accesses.py",

@@ -128,7 +128,7 @@ CHECKS = [
 def test_a_check_proves_nothing(broker, check):
     found = ask(broker, "check", *check)
     assert found.code == 1
-    assert found.out.startswith(f"UNKNOWN: {check[0]}: ")
+    assert found.out.startswith("UNKNOWN: ")
     assert found.out.endswith(f" unless {SUPER} or {OPEN}\n")
     [head] = map(json.loads, ask(broker, "check", *check, "--format", "jsonl").lines)
     assert head["verdict"] == "UNKNOWN"
@@ -142,7 +142,7 @@ def test_a_check_proves_nothing(broker, check):
 def test_a_refutation_stays(broker):
     found = ask(broker, "check", "not-granted", "--operation", "READ", "--topic", "orders")
     assert found.code == 1
-    assert found.out.startswith("REFUTED: not-granted: at least one principal may do it\n")
+    assert found.out.startswith("REFUTED: at least one principal may READ on TOPIC orders\n")
 
 
 @pytest.mark.parametrize("name", [SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG])
@@ -218,7 +218,7 @@ def test_another_authorizer_may_allow_and_deny_otherwise(broker):
     refuted = ask(broker, "check", "not-granted", "--operation", "READ", "--topic", "orders", *BOTH)
     assert refuted.code == 1
     assert refuted.out.startswith(
-        "REFUTED: not-granted: at least one principal may do it, unless another authorizer decides"
+        "REFUTED: at least one principal may READ on TOPIC orders, unless another authorizer decides"
     )
 
 

@@ -74,7 +74,7 @@ def test_what_came_to_the_base_since_is_not_the_change(repository: Repository) -
     apply(PULL_REQUESTS[1], Path())
     repository.git("commit", "--quiet", "--all", "--message", "moves on")
     repository.git("switch", "--quiet", "change")
-    nothing = "aclog review: no blocking check failed: no effective change"
+    nothing = "aclog review: no check of --fail-on failed; no effective change"
     assert aclog("review", "kafka", "--base", "main").ok().lines[0] == nothing
 
 
@@ -126,7 +126,7 @@ def test_checks_that_a_change_deletes_are_told(repository: Repository) -> None:
     assert json.loads(failing.lines[0])["checksChanged"] == ["tests/more.yaml (deleted)"]
     Path("aclog.toml").unlink()
     lines = aclog("review", "kafka", "--base", "main").ok().lines
-    assert lines[0] == "aclog review: no blocking check failed: no effective change, 2 check files changed"
+    assert lines[0] == "aclog review: no check of --fail-on failed; no effective change, 2 check files changed"
     assert f"{told}aclog.toml (deleted), tests/more.yaml (deleted)" in lines[:5]
     repository.git("commit", "--quiet", "--all", "--message", "weaker")
     assert (
@@ -142,7 +142,7 @@ def test_a_suppression_in_the_change_is_told(repository: Repository) -> None:
     Path("aclog.toml").write_text(suppressed)
     lines = aclog("review", "kafka", "--base", "main").lines
     assert "1 finding suppressed" in lines[0]
-    assert any(line.startswith("- suppressed: 02 glob-in-name: ALLOW User:x") for line in lines[:5])
+    assert any(line.startswith("- suppressed lint finding [02 glob-in-name]: ALLOW User:x") for line in lines[:5])
 
 
 def test_a_fixed_finding_has_no_fix(repository: Repository) -> None:
@@ -161,10 +161,10 @@ def test_a_fixed_finding_has_no_fix(repository: Repository) -> None:
 def test_no_effective_change_is_about_what_was_read(repository: Repository) -> None:
     Path("kafka/teams/new.properties").write_text("x=1\n")
     Path("kafka/README.md").write_text("x\n")
-    assert aclog("review", "kafka", "--base", "main").ok().lines[0].endswith(": no effective change")
+    assert aclog("review", "kafka", "--base", "main").ok().lines[0].endswith("; no effective change")
     Path("kafka/teams/new.tf").write_text('resource "rhoas_acl" "a" {}\n')
     head = (
-        "aclog review: no blocking check failed: no effective change in what was read, 1 changed object not read "
+        "aclog review: no check of --fail-on failed; no effective change in what was read, 1 changed object not read "
         "(fails with --fail-on unread)"
     )
     listed = "- changed, but not read, so it may change rules: terraform:rhoas_acl 1 ({}kafka/teams/new.tf:1)"
@@ -301,7 +301,7 @@ def test_what_fails_is_the_repositorys_choice(repository: Repository, arguments:
 def test_a_review_that_passes_names_the_flag_that_fails_on_what_is_gained(repository: Repository) -> None:
     apply(PULL_REQUESTS[0], Path())
     asked = ("review", "kafka", "--base", "main", "--topics", "topics.txt")
-    way = "to fail on this: --fail-on "
+    way = "to fail on gained access as well: --fail-on "
     passed = aclog(*asked).ok()
     assert passed.lines[-1] == f"{way}gained,breaks,everyone,proofs,tests,lint-error"
     assert "--fail-on replaces" not in passed.err
@@ -329,7 +329,7 @@ def test_a_change_that_gives_something_to_everyone_fails_unless_it_is_accepted(r
     verdict = json.loads(aclog("review", "kafka", "--base", "main", "--format", "jsonl").lines[0])
     assert ("everyone" in verdict["found"], "everyone" in verdict["failOn"]) == (True, True)
     accepted = aclog("review", "kafka", "--base", "main", "--fail-on", "breaks,proofs,tests,lint-error").ok()
-    assert accepted.lines[0].startswith("aclog review: no blocking check failed: 1 gained, 0 lost, everyone gains acce")
+    assert accepted.lines[0].startswith("aclog review: no check of --fail-on failed; 1 gained, 0 lost, everyone gai")
 
 
 def test_files_get_other_formats(repository: Repository) -> None:
@@ -391,7 +391,7 @@ def test_a_malformed_file_of_either_side_ends_it_with_its_line(repository: Repos
 
 def test_a_subdirectory_of_the_repository_will_do(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("kafka")
-    nothing = "aclog review: no blocking check failed: no effective change"
+    nothing = "aclog review: no check of --fail-on failed; no effective change"
     assert aclog("review", ".", "--base", "main").ok().lines[:2] == [nothing, ""]
     apply(PULL_REQUESTS[3], Path(".."))
     for path in (".", repository.path / "kafka"):

@@ -91,7 +91,7 @@ def test_colors_add_codes_and_change_no_text(text):
         ("DENIED DefaultDeny", "\x1b[31m\x1b[1mDENIED\x1b[0m DefaultDeny"),
         ("GAINED-x", "GAINED-x"),
         ("topic DENIED", "topic DENIED"),
-        ("error 17 x", "\x1b[31m\x1b[1merror\x1b[0m 17 x"),
+        ("error [17 x]", "\x1b[31m\x1b[1merror\x1b[0m [17 x]"),
         ("errors", "errors"),
         ("    aclog acls list", "    \x1b[36maclog acls list\x1b[0m"),
         ("User:a: READ", "\x1b[1mUser:a\x1b[0m: READ"),

@@ -30,6 +30,7 @@ from aclog.analysis.review.review import (
     is_deny,
     risk,
     tells_of_everyone,
+    verdict_text,
 )
 from aclog.analysis.rows.report import ReportRow, cluster_title, decided_by_text, markdown_text, request_text
 from aclog.analysis.rows.row import Bound, Clause, Row, is_allow, summary_text
@@ -471,8 +472,7 @@ class _Comment:
         ranked = rows.ranked
         yield f"### {self._head(ranked)}"
         counts = ", ".join(each for each in counts_of(review) if each not in (NOTHING, NOTHING_READ))
-        verdict = "FAILS" if review.fails else "no blocking check failed"
-        yield from ("", f"**{verdict}: {markdown_text(counts)}**") if counts else ()
+        yield from ("", f"**{verdict_text(review)}{markdown_text(counts)}**") if counts else ()
         yield from _list(self._points(rows))
         table = [_table_row(rows.cells(*each)) for each in ranked[:ROW_LIMIT]]
         if table:
@@ -550,7 +550,7 @@ class _Comment:
         yield from (markdown_text(printable(each)) for each in self.review.foot)
         old, fixed = len(self.review.lint.old), len(self.review.lint.resolved)
         if old:
-            yield f"{plural(old, 'existing lint finding')} (`aclog lint` shows them)"
+            yield f"{plural(old, 'lint finding')} older than this change (see `aclog lint`)"
         if fixed:
             yield f"{plural(fixed, 'lint finding')} fixed"
 

@@ -126,7 +126,7 @@ def _text(document: Document) -> Iterator[str]:
     for section in document.sections:
         yield ""
         if section.folded and section.command is not None:
-            yield f"{section.title}: {len(section.items):,}: {section.command} shows them"
+            yield f"{section.title}: {len(section.items):,} (see {section.command})"
             continue
         yield f"{section.title}:"
         for item in section.items[: section.limit]:
@@ -679,6 +679,11 @@ def document_of(review: Review) -> Document:
     return _Writer(review).document()
 
 
+def verdict_text(review: Review) -> str:
+    """Return the verdict before the counts; it is not "passes": there may be problems that no check covers."""
+    return "FAILS: " if review.fails else "no check of --fail-on failed; "
+
+
 def counts_of(review: Review) -> Iterator[str]:
     """Yield the number of findings of each kind, as the verdict has them."""
     counts = Counter(direction for report in review.rows for direction in report.row.directions)
@@ -714,10 +719,8 @@ class _Writer:
 
     def document(self) -> Document:
         """Return the whole document."""
-        # The verdict is not "passes": there may be problems that no check covers.
-        verdict = "FAILS" if self.review.fails else "no blocking check failed"
         return Document(
-            head=f"aclog review: {verdict}: {', '.join(counts_of(self.review))}",
+            head=f"aclog review: {verdict_text(self.review)}{', '.join(counts_of(self.review))}",
             points=tuple(selection(list(self._points()))),
             sections=tuple(section for section in self._sections() if section.items),
             foot=tuple(self.review.foot),
@@ -740,8 +743,8 @@ class _Writer:
             broken = "" if loses else broken
         if self.review.own_checks:
             yield Points(texts=[f"the change modifies the checks themselves: {', '.join(self.review.own_checks)}"])
-        yield _one_of_each_lint("new lint", (*self.review.lint.new_errors, *self.review.lint.new_warnings))
-        yield _one_of_each_lint("suppressed", self.review.lint.suppressed)
+        yield _one_of_each_lint("new lint finding", (*self.review.lint.new_errors, *self.review.lint.new_warnings))
+        yield _one_of_each_lint("suppressed lint finding", self.review.lint.suppressed)
         for changes in (self.review.replacements, self.review.moves):
             yield Points(texts=[each.text() for each in changes[:1]], total=len(changes))
 
@@ -775,16 +778,16 @@ class _Writer:
         return f"; breaks {broken[0].text()}{more}"
 
     def _topics_text(self, report: ReportRow) -> str:
-        """Return the existing topics of a row, such as `: 12 topics exist: a, b, c, ...`."""
+        """Return the existing topics of a row, such as `; covers 12 existing topics: a, b, c, ...`."""
         topics = self.review.comparison.topics
         names = [] if topics is None else sorted(topics.of_clauses(report.row.clauses))
         text = ", ".join(names[:_TOPICS]) + (", ..." if len(names) > _TOPICS else "")
-        return f": {report.counts()}: {text}" if names else ""
+        return f"; {report.counts()}: {text}" if names else ""
 
     def _row_item(self, report: ReportRow) -> Item:
         head, *details = row_lines(report)
         counts, topics = report.counts(), self._topics_text(report)
-        lines = [topics.removeprefix(": ") if topics and line.strip() == counts else line.strip() for line in details]
+        lines = [topics.removeprefix("; ") if topics and line.strip() == counts else line.strip() for line in details]
         places = ", ".join(map(origin_text, report.places[:_PLACES]))
         more = f" and {len(report.places) - _PLACES:,} more" if len(report.places) > _PLACES else ""
         return Item(text=head, details=(*lines, f"changed: {places}{more}") if places else tuple(lines))
@@ -811,7 +814,7 @@ class _Writer:
         yield Section(title="Not read", items=unread, folded=True)
         yield Section(title="Moved", items=tuple(Item(text=each.text()) for each in review.moves), folded=True)
         yield Section(title="Fixed lint findings", items=lint.resolved, folded=True)
-        yield Section(title="Existing lint findings", items=lint.old, folded=True, command="aclog lint")
+        yield Section(title="Lint findings older than this change", items=lint.old, folded=True, command="aclog lint")
 
 
 def _refuted(proof: Proof) -> Item:
@@ -819,11 +822,12 @@ def _refuted(proof: Proof) -> Item:
 
 
 def _one_of_each_lint(what: str, items: Sequence[Item]) -> Points:
-    """Return the points with the first finding of each lint, such as `new lint: 13 consumer-without-group: ...`."""
+    """Return the points with the first finding of each lint, such as `new lint finding [13 consumer-...]: ...`."""
     first: dict[str, str] = {}
     for item in items:
-        first.setdefault(item.text.partition(":")[0], item.text)
-    return Points(texts=[f"{what}: {text}" for text in first.values()], total=len(items))
+        lint, _, text = item.text.partition(": ")
+        first.setdefault(lint, text)
+    return Points(texts=[f"{what} [{lint}]: {text}" for lint, text in first.items()], total=len(items))
 
 
 def _counted(count: int, one: str, many: str) -> Iterator[str]:

@@ -423,7 +423,8 @@ class RunFlags:
         Option(
             "--mutate",
             metavar="",
-            help="Also fail for each rule that can be removed, widened or flipped without a test that fails.",
+            help="Also fail if a rule can be removed, widened or flipped (ALLOW to DENY or back) while all tests still "
+            "pass.",
         ),
     ] = False
     junit: Annotated[Path | None, Option("--junit", metavar="FILE", help="Also write the results as JUnit XML.")] = None
@@ -471,7 +472,8 @@ class GuardFlags:
         Option(
             "--webhook",
             metavar="URL",
-            help="Post each turn here as JSON, in the background; a user and password in it are sent as a login.",
+            help="When a test turns red or green, post a JSON object to URL. User and password in URL are sent as HTTP "
+            "basic authentication.",
             show_default=False,
             rich_help_panel=_FOLLOWING,
         ),
@@ -497,8 +499,8 @@ class RecordFlags:
         Option(
             "--record",
             metavar="FILE",
-            help="Instead of running tests: write tests to a new file that expect the decisions of the state, and "
-            "expect access that its log removed to stay denied.",
+            help="Run no tests; write a new file of tests. They expect the present decisions, and that access which "
+            "was revoked earlier in the log stays denied.",
             show_default=False,
             rich_help_panel=_RECORDING,
         ),
@@ -508,9 +510,8 @@ class RecordFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="With --record: expect the decisions of these accesses instead of the whole state: a log in any form "
-            "that "
-            "[cyan]aclog accesses usage[/] reads.",
+            help="With --record: write tests only for the requests in this access log (formats: see [cyan]aclog "
+            "accesses usage[/]).",
             show_default=False,
             rich_help_panel=_RECORDING,
         ),

@@ -426,10 +426,6 @@ class AskedFlags:
         if self.operation is not None and self.intent is not None:
             raise ConfigError("--operation and --intent: expected one of them")
 
-    def narrows(self) -> bool:
-        """Return whether a flag narrows the question; without one it is every operation on everything."""
-        return self.operation is not None or self.intent is not None or bool(self.resources())
-
     def requests(self) -> tuple[tuple[int, int], ...] | None:
         """Return the resource type and the operation of all requests in question; None if they may be any."""
         if self.operation is None or not (resources := self.resources()):

@@ -153,7 +153,10 @@ class StepsOutputFlags:
     format: Annotated[
         OutputFormat | None,
         format_option(
-            OutputFormat.TEXT, OutputFormat.JSONL, default="text", help="For people, or the steps for programs."
+            OutputFormat.TEXT,
+            OutputFormat.JSONL,
+            default="text",
+            help="text for people, jsonl (only the steps) for programs.",
         ),
     ] = None
     no_pager: NoPager = False
@@ -189,7 +192,7 @@ class PlanOutputFlags:
             OutputFormat.MARKDOWN,
             OutputFormat.JSONL,
             default="text",
-            help="For people, for a comment on a pull request, or the steps for programs.",
+            help="text for people, markdown for a comment on a pull request, jsonl (only the steps) for programs.",
         ),
     ] = None
     full: Annotated[

@@ -450,7 +450,7 @@ def _notes(
     claimed: Mapping[AclsFormat, Sequence[SourceFile]],
 ) -> Iterator[str]:
     used = {form: len(files) for form, files in claimed.items()}
-    listed = ", ".join(f"{form} {number:,}" for form, number in used.items()) or "none of a known format"
+    listed = ", ".join(f"{number:,} {form}" for form, number in used.items()) or "none of a known format"
     rules, files = plural(len(stated), "rule"), plural(sum(used.values()), "file")
     yield f"{context.tree.name}: {rules} in {files} ({listed})"
     yield from context.notes

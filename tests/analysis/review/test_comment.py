@@ -195,7 +195,7 @@ def test_old_findings_are_only_counted_and_nothing_has_two_places() -> None:
     text = "\n".join(comment_of_clusters({"": review}))
     assert "old rule" not in text
     assert "fixed rule" not in text
-    assert "40 existing lint findings (`aclog lint` shows them); 1 lint finding fixed" in text
+    assert "40 lint findings older than this change (see `aclog lint`); 1 lint finding fixed" in text
 
 
 def test_what_fails_is_visible_and_what_holds_is_folded() -> None:

@@ -163,13 +163,13 @@ def test_accesses_that_flip_are_folded_and_lost_ones_come_first() -> None:
 class TestReview:
     def test_nothing_changed(self) -> None:
         document = document_of(_review([_rule("User:a")], [_rule("User:a")]))
-        assert next(iter(text_lines(document))) == "aclog review: no blocking check failed: no effective change"
+        assert next(iter(text_lines(document))) == "aclog review: no check of --fail-on failed; no effective change"
 
     def test_what_fails_comes_first(self) -> None:
         review = _review([_rule("User:a")], [_rule("User:b", "u")])
         review.proofs = (Proof(text="TOPIC pii.* stays as it is", holds=False),)
         review.tests = TestsOutcome(failures=(Item(text="rules.yaml:3: billing"),))
-        review.lint = LintOutcome(new_errors=(Item(text="01 x"),), new_warnings=(Item(text="13 y"),))
+        review.lint = LintOutcome(new_errors=(Item(text="01 x: a"),), new_warnings=(Item(text="13 y: b"),))
         review.flipped = flipped({_request("User:a", "t"): 2}, review.comparison.old, review.comparison.new)
         lines = list(text_lines(document_of(review)))[:5]
         assert lines == [
@@ -180,7 +180,7 @@ class TestReview:
             "- refuted: TOPIC pii.* stays as it is (and 1 more)",
             "- GAINED  User:b: READ, DESCRIBE on TOPIC u, from any host",
             "- LOST  User:a: READ, DESCRIBE on TOPIC t, from any host; breaks User:a READ TOPIC t: 2 accesses",
-            "- new lint: 01 x (and 1 more)",
+            "- new lint finding [01 x]: a (and 1 more)",
         ]
 
     def test_the_riskiest_rows_come_first_and_fill_the_room(self) -> None:
@@ -197,13 +197,13 @@ class TestReview:
 
     def test_each_kind_gets_a_point_before_one_gets_two(self) -> None:
         review = _review([_rule("User:z", "z")], [_rule(f"User:{name}", name) for name in "abc"])
-        review.lint = LintOutcome(new_warnings=(Item(text="13 x"), Item(text="13 y")))
+        review.lint = LintOutcome(new_warnings=(Item(text="13 x: a"), Item(text="13 y: b")))
         review.own_checks = ("aclog.toml",)
         assert [point[:9] for point in document_of(review).points] == [
             "GAINED  U",
             "LOST  Use",
             "the chang",
-            "new lint:",
+            "new lint ",
         ]
         assert "(and 2 more)" in document_of(review).points[0]
 
@@ -212,8 +212,8 @@ class TestReview:
         review.lint = LintOutcome(new_warnings=tuple(Item(text=text) for text in ("13 x: a", "13 x: b", "11 y: c")))
         review.moves = [Move(old="a", new="b", rules=count) for count in (3, 2)]
         assert document_of(review).points == (
-            "new lint: 13 x: a",
-            "new lint: 11 y: c (and 1 more)",
+            "new lint finding [13 x]: a",
+            "new lint finding [11 y]: c (and 1 more)",
             "3 rules moved from a to b (and 1 more)",
         )
 
@@ -232,7 +232,7 @@ class TestReview:
         assert first.startswith(f"- GAINED  {'everyone' if who == 'User:*' else who}: READ, DESCRIBE on TOPIC u, ")
         review.fail_on = frozenset(Kind) - {Kind.EVERYONE, Kind.GAINED}
         head = next(iter(text_lines(document_of(review))))
-        assert head == "aclog review: no blocking check failed: 2 gained, 0 lost, everyone gains access"
+        assert head == "aclog review: no check of --fail-on failed; 2 gained, 0 lost, everyone gains access"
 
     @pytest.mark.parametrize(
         ("old", "new"),
@@ -284,9 +284,10 @@ class TestReview:
         assert text.endswith("<!-- aclog review -->")
 
     def test_what_another_command_shows_is_only_counted_in_text(self) -> None:
-        section = Section(title="Existing lint findings", items=(Item(text="x"),), folded=True, command="aclog lint")
+        title = "Lint findings older than this change"
+        section = Section(title=title, items=(Item(text="x"),), folded=True, command="aclog lint")
         document = type(document_of(_review([], [])))(head="h", points=(), sections=(section,), foot=())
-        assert "Existing lint findings: 1: aclog lint shows them" in list(text_lines(document))
+        assert "Lint findings older than this change: 1 (see aclog lint)" in list(text_lines(document))
 
     @pytest.mark.parametrize(
         ("name", "shown"),

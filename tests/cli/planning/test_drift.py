@@ -102,4 +102,4 @@ def test_without_a_journal_it_says_that_nothing_can_be_left_over(source):
     source.want(A)
     found = drift(source)
     assert found.code == 0
-    assert "typo: no such journal yet, so no rule is managed (recorded in the journal as applied)" in found.err
+    assert "typo does not exist yet, so no rule is managed (recorded as applied or adopted)" in found.err

@@ -49,14 +49,14 @@ def test_a_rule_wanted_by_two_is_shown(source, tmp_path):
     other.make(A, flags=("--adopt",))
     source.want(A)
     text = source.plan("--other-journal", other.journal).out
-    assert "Shared: another journal also manages 1 rule" in text
-    assert f"no longer contains it:\n  {acl_text(A)}\n" in text
+    assert "Shared (1 rule, also managed by another journal" in text
+    assert f"no longer contains it):\n  {acl_text(A)}\n" in text
     late = Source(tmp_path, "late")
     late.want(A, B)
     text = late.plan("--other-journal", other.journal).out
-    sections = {title.split(":")[0]: acls for title, acls in re.findall(r"^(\w+: .*):\n  (.*)$", text, re.MULTILINE)}
+    sections = dict(re.findall(r"^(\w+) \(.*\):\n  (.*)$", text, re.MULTILINE))
     assert (sections["Unmanaged"], sections["Shared"]) == (acl_text(B), acl_text(A))
-    assert "Shared: " not in source.plan().out
+    assert "Shared (" not in source.plan().out
 
 
 def test_a_change_removes_no_rule_that_another_source_owns(source, tmp_path):

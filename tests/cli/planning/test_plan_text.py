@@ -36,7 +36,7 @@ Effective change (1 gained, 1 lost):
   LOST  User:shop: WRITE, DESCRIBE on TOPIC pay, from any host
     for example User:shop WRITE on a topic named 'pay' from 127.0.0.1 (before: {rule}; after: DefaultDeny)
 
-To adopt: the apply makes 1 existing rule managed:
+To adopt (1 existing rule, to be recorded as managed):
   ALLOW User:* READ on TOPIC LITERAL 'others' from *
 
 Steps (in this order, applied atomically):
@@ -48,7 +48,7 @@ Steps (in this order, applied atomically):
   - DENY User:mallory ALL on TOPIC LITERAL 'pay' from *
     no effect: the access it denied is not allowed anyway
 
-Not part of this plan: 1 other rule (neither desired nor managed)
+Unchanged: 1 other rule (neither desired nor managed)
 plan id: {digest}
 """
 
@@ -98,8 +98,8 @@ def test_what_is_present_stays_and_nobody_knows_whether_names_are_open(estate):
     place = ("plan", *estate.place, "--want", estate.want, "--journal", estate.journal)
     text = aclog(*place).out
     assert (
-        "Unmanaged: 1 desired rule already in the target, but not managed; no plan deletes such a rule unless you "
-        "first make it managed with --adopt:" in text
+        "Unmanaged (1 desired rule already in the target, but not managed; no plan deletes such a rule unless you "
+        "first make it managed with --adopt):" in text
     )
     assert "- allow.everyone.if.no.acl.found is unknown" in text
     assert deletes(text)[acl_text(PAY)][0].startswith("GAINED  everyone")

@@ -89,7 +89,7 @@ def test_a_directory_is_read_through_and_a_rule_stated_twice_has_two_places(tmp_
         "b": [f"{tmp_path}/team/y.jsonl:1"],
     }
     assert notes == [
-        f"{tmp_path}: 2 rules in 2 files (jsonl 2)",
+        f"{tmp_path}: 2 rules in 2 files (2 jsonl)",
         f"{tmp_path}: ignored, as they cannot make rules: other file 1",
     ]
 
@@ -98,7 +98,7 @@ def test_one_is_counted_as_one(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text(_RULE % "a")
     notes: list[str] = []
     AclsSource(str(tmp_path), notify=notes.append).image()
-    assert notes == [f"{tmp_path}: 1 rule in 1 file (jsonl 1)"]
+    assert notes == [f"{tmp_path}: 1 rule in 1 file (1 jsonl)"]
 
 
 def test_a_directory_without_any_file_of_rules_is_no_empty_state(tmp_path: Path) -> None:

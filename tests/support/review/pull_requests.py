@@ -189,7 +189,7 @@ PULL_REQUESTS = (
                 "User:orders-app,Topic,LITERAL,orders.shipped,Read,Allow,*\nUser:orders-web,Topic",
             ),
         ),
-        expected=("new lint: ", "User:orders-app", "group"),
+        expected=("new lint finding [", "User:orders-app", "group"),
         in_comment=("1 new lint warning", "User:orders-app gains", "lint 13 consumer-without-group"),
     ),
     PullRequest(
@@ -201,7 +201,7 @@ PULL_REQUESTS = (
                 "".join(_BILLING_LINES[1:4]).replace("User:billing,", "User:billing-v2,"),
             ),
         ),
-        expected=("principal renamed: User:billing -> User:billing-v2: 3 rules", "new lint: ", "billing-tx"),
+        expected=("principal renamed: User:billing -> User:billing-v2: 3 rules", "new lint finding [", "billing-tx"),
         in_comment=("principal renamed: User:billing to User:billing-v2 (3 rules)", "1 new lint warning"),
     ),
     PullRequest(
@@ -213,7 +213,7 @@ PULL_REQUESTS = (
                 "User:orders-etl,Topic,LITERAL,orders.*,Read",
             ),
         ),
-        expected=("LOST  User:orders-etl: READ, DESCRIBE on TOPIC (orders.*", "new lint: ", "orders.*"),
+        expected=("LOST  User:orders-etl: READ, DESCRIBE on TOPIC (orders.*", "new lint finding [", "orders.*"),
         in_comment=("User:orders-etl loses READ, DESCRIBE on topics orders.*", "new lint error 02 glob-in-name"),
     ),
     PullRequest(name="nothing at all", edits=(_edit("audit.csv", "\n", "\n\n"),), expected=("no effective change",)),
