@@ -750,6 +750,7 @@ NAMED: dict[str, tuple[Row, ...] | str] = {
     "grant": "adds a rule on the prefix",
     "revoke": "removes rules on names that begin so",
     "acls list": "Kafka's command: the name is as it is, with a warning",
+    "acls history": "selects ACLs as `acls list` does",
     "acls add": "Kafka's command: the name is as it is, with a warning",
     "acls remove": "Kafka's command: the name is as it is, with a warning",
 }
