@@ -251,7 +251,7 @@ def test_a_line_that_cannot_be_read_is_rejected_and_recorded(tmp_path, line, rea
 @pytest.mark.parametrize("form", ["apache", "strimzi", "kubectl", "docker"])
 def test_nothing_is_invented_in_a_damaged_log_and_nothing_whole_is_missed(tmp_path, form):
     path = tmp_path / "kafka-authorizer.log"
-    made = write_damaged(path, 3000, 0.05, 4, form)
+    made = write_damaged(path, 3000, 0.05, 5, form)
     outcome = read_damaged(path, made)
     assert made.kinds.keys() == KINDS.keys()
     assert (outcome.invented, outcome.missed, outcome.judged) == (Counter(), Counter(), [])
