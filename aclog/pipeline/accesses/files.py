@@ -20,6 +20,7 @@ from aclog.pipeline.accesses.kafka_log import (
     TIMESTAMP,
     any_time,
     check_found,
+    lines_of_files,
     number,
     of_millis,
     of_nanos,
@@ -165,7 +166,7 @@ def pinned(spark: SparkSession, paths: Sequence[str], plan: Callable[[], DataFra
             before = PinnedFiles.of(spark, _listed(spark, paths))
             frame = plan()
             after = PinnedFiles.of(spark, _listed(spark, paths))
-            names = frame.inputFiles()
+            names = frame.inputFiles() or list(before.pins)  # lines of local files: Spark does not read them
             if before.are_in(after) and before.pins.keys() >= set(names):
                 return frame, evolve(before, pins={name: before.pins[name] for name in names})
     raise ChangedFilesError(f"{', '.join(paths)}: files are renamed or removed faster than they are listed: use a copy")
@@ -174,6 +175,25 @@ def pinned(spark: SparkSession, paths: Sequence[str], plan: Callable[[], DataFra
 def listed(spark: SparkSession, paths: Sequence[str]) -> PinnedFiles:
     """Return the files of these paths, directories and globs. Raises as `pinned`."""
     return pinned(spark, paths, lambda: _listing(spark, paths))[1]
+
+
+def lines_in(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """Return `value` and `file` of every line of files, directories and globs, as of a plan for `pinned`.
+
+    Lines of any length take bounded memory in local files; in others, Spark holds each line as a whole.
+
+    Raises:
+        ConfigError: no file is found, or a directory cannot be listed.
+        FileNotFoundError: a file was removed.
+
+    """
+    files = PinnedFiles.of(spark, _listed(spark, paths))
+    if not files.are_local:
+        return read_lines(spark, paths)
+    # as Spark names them in `_metadata`
+    names = {re.sub("^file:///", "file:/", name): place for name, place in files.paths().items()}
+    own = lines_of_files(spark, names)
+    return read_lines(spark, paths) if own is None else own
 
 
 def _listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
@@ -384,7 +404,7 @@ def _of_frame(frame: DataFrame, place: str, nanos: Mapping[str, bool]) -> DataFr
 
 
 def _from_lines(spark: SparkSession, place: str) -> DataFrame:
-    parsed = parse_lines(read_lines(spark, [place]))
+    parsed = parse_lines(lines_in(spark, [place]))
     objects = parsed.filter(F.coalesce(F.col("reason") != Reason.BLANK.value, F.lit(True)))
     kinds = _columns(objects, place)
     values: dict[str, Column] = {name: text("object", name) for name in REQUEST_COLUMNS}

@@ -26,7 +26,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.files import fsync_directory
 from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
 from aclog.metalog.primitives import current_time_ms
-from aclog.pipeline.accesses.files import ChangedFilesError, PinnedFiles, listed, pinned
+from aclog.pipeline.accesses.files import ChangedFilesError, PinnedFiles, lines_in, listed, pinned
 from aclog.pipeline.accesses.kafka_log import (
     Splitter,
     check_timezone,
@@ -34,7 +34,6 @@ from aclog.pipeline.accesses.kafka_log import (
     events_of_json,
     lines_of,
     lines_of_kafka,
-    read_lines,
     readable_errors,
     split_lines,
     split_validated,
@@ -336,7 +335,7 @@ class Layout:
     def of_files(self, spark: SparkSession, paths: Sequence[str], *, files: bool = False) -> DataFrame:
         """Return one row for each line or row of whole files, likewise."""
         if self.is_lines:
-            return self.of_lines(read_lines(spark, paths), files=files)
+            return self.of_lines(lines_in(spark, paths), files=files)
         if self.kind is Kind.EVENTS:
             raw = events_of_avro(spark, paths)
         else:

@@ -3,7 +3,9 @@
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, tzinfo
 from importlib.resources import files
@@ -15,7 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
+from attrs import evolve, frozen
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -31,7 +33,7 @@ from aclog.usage.accesses.access_batch import FIRST_SECOND, LAST_SECOND, ReadLin
 from aclog.usage.accesses.access_log import Part, is_compressed, opened
 from aclog.usage.accesses.brokers import broker_of_line, broker_of_path
 from aclog.usage.accesses.events import read_mixed
-from aclog.usage.accesses.lines import LONGEST_LINE
+from aclog.usage.accesses.lines import DAMAGED, LONGEST_LINE, skip
 from aclog.usage.accesses.parquet import EARLIEST_COLUMN, LATEST_COLUMN
 from aclog.usage.arrow import ACL_FIELDS
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
@@ -142,7 +144,27 @@ class LineRange:
 
 def lines_of(spark: SparkSession, parts: Iterable[Part]) -> DataFrame:
     """Return `value` and `file` of every new line, as `read_lines` does of whole files."""
-    tasks = _tasks([each for part in parts for each in _ranges(part)])
+    return _lines_of_ranges(spark, [each for part in parts for each in _ranges(part)])
+
+
+def lines_of_files(spark: SparkSession, files: Mapping[str, tuple[str, int]]) -> DataFrame | None:
+    """Return the same of whole files by name, with their paths and sizes, each to the end of the line that ends there.
+
+    None if only Spark can read one of them: this process has no right to, or does not know its packing.
+
+    Raises:
+        FileNotFoundError: one was removed.
+
+    """
+    try:
+        ranges = [each for name, (path, size) in files.items() for each in _ranges_of_file(path, name, size)]
+    except (ConfigError, PermissionError):
+        return None
+    return _lines_of_ranges(spark, ranges)
+
+
+def _lines_of_ranges(spark: SparkSession, ranges: Sequence[LineRange]) -> DataFrame:
+    tasks = _tasks(ranges)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -155,17 +177,30 @@ def lines_of(spark: SparkSession, parts: Iterable[Part]) -> DataFrame:
 
 
 def _ranges(part: Part) -> Iterator[LineRange]:
-    """Cut a part at line ends; a compressed file can only be read from its start, so it stays whole."""
-    content, start = part.content, part.start
-    path, name = content.path, content.name
+    content = part.content
+    if is_compressed(content.path):
+        yield LineRange(path=content.path, name=content.name, start=part.start, end=content.length)
+    else:
+        with Path(content.path).open("rb") as file:
+            yield from _cut(file, LineRange(path=content.path, name=content.name, start=part.start, end=content.length))
+
+
+def _ranges_of_file(path: str, name: str, size: int) -> Iterator[LineRange]:
     if is_compressed(path):
-        yield LineRange(path=path, name=name, start=start, end=content.length)
-        return
-    with Path(path).open("rb") as file:
-        while start < content.length:
-            end = _line_end(file, min(start + _TASK_BYTES, content.length), content.length)
-            yield LineRange(path=path, name=name, start=start, end=end)
-            start = end
+        yield LineRange(path=path, name=name, start=0, end=sys.maxsize)
+    elif size:
+        with Path(path).open("rb") as file:
+            end = _line_end(file, size, os.fstat(file.fileno()).st_size)
+            yield from _cut(file, LineRange(path=path, name=name, start=0, end=end))
+
+
+def _cut(file: BinaryIO, whole: LineRange) -> Iterator[LineRange]:
+    """Cut a range at line ends; a compressed file can only be read from its start, so it stays whole."""
+    start = whole.start
+    while start < whole.end:
+        end = _line_end(file, min(start + _TASK_BYTES, whole.end), whole.end)
+        yield evolve(whole, start=start, end=end)
+        start = end
 
 
 def _line_end(file: BinaryIO, position: int, end: int) -> int:
@@ -194,20 +229,34 @@ def _tasks(ranges: Sequence[LineRange]) -> list[list[LineRange]]:
 
 
 def _batches(part: LineRange) -> Iterator[pa.RecordBatch]:
-    with opened(part.path) as file:
-        file.seek(part.start)
-        rest, remaining = b"", part.end - part.start
-        while remaining:
-            block = file.read(min(_BATCH_BYTES, remaining))
-            if not block:
-                break  # the file was truncated: the check of its pin reports it
-            remaining -= len(block)
-            lines = (rest + block).split(b"\n")
-            # of a line that is too long a beginning is kept by which it is known as such
-            rest = lines.pop()[: LONGEST_LINE + 1]
-            yield from _as_batches(lines, part.name)
-        if rest:
-            yield from _as_batches([rest], part.name)
+    """Yield the lines of a range in bounded memory. Raises ConfigError: a packed file is damaged."""
+    rest = b""
+    for block in _blocks(part):
+        lines = (rest + block).split(b"\n")
+        # of a line that is too long a beginning is kept by which it is known as such
+        rest = lines.pop()[: LONGEST_LINE + 1]
+        yield from _as_batches(lines, part.name)
+    if rest:
+        yield from _as_batches([rest], part.name)
+
+
+def _blocks(part: LineRange) -> Iterator[bytes]:
+    """Yield the bytes of a range, without a byte order mark; fewer if the file was truncated, as its pin shows."""
+    remaining, at_start = part.end - part.start, not part.start
+    try:
+        with opened(part.path) as file:
+            if file.seekable():
+                file.seek(part.start)
+            else:
+                skip(file, part.start)
+            while remaining and (block := file.read(min(_BATCH_BYTES, remaining))):
+                remaining -= len(block)
+                yield block.removeprefix(BOM_UTF8) if at_start else block
+                at_start = False
+    except (FileNotFoundError, PermissionError):
+        raise
+    except DAMAGED as error:
+        raise ConfigError(f"{part.path}: not a complete packed file: {error}") from error
 
 
 def _as_batches(lines: Iterable[bytes], name: str) -> Iterator[pa.RecordBatch]:

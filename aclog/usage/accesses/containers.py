@@ -18,6 +18,8 @@ TIME_KEYS: Final = (
 )  # fmt: skip
 """Keys of the time beside a message; the first of them that has a time is taken."""
 _DEPTH: Final = 8
+_TEXTS: Final = 100
+"""Texts of one record."""
 
 
 class WrappedText(NamedTuple):
@@ -105,7 +107,8 @@ def read_objects(value: object, zone: tzinfo, profile: Profile) -> "list[tuple[i
     """Return the times and messages of the texts in an object, or the reason why it has none, or one is unread.
 
     Texts under different keys are of one record (`message` and `event.original`): equal accesses count once, and a text
-    that is part of another is not read. The elements of a list are several records.
+    that is part of another is not read. The elements of a list are several records. A record of many texts is none
+    that a logger writes, and is ambiguous.
     """
     records: dict[tuple[str | int, ...], list[WrappedText]] = {}
     for each in texts_in(value):
@@ -113,6 +116,8 @@ def read_objects(value: object, zone: tzinfo, profile: Profile) -> "list[tuple[i
         records.setdefault(each.path[:size], []).append(each)
     accesses = list[tuple[int | None, ParsedLine]]()
     for texts in records.values():
+        if len(texts) > _TEXTS:  # each is compared with all others
+            return Reason.AMBIGUOUS
         read = [(each.text, *read_wrapped(each, zone, profile)) for each in texts if not _is_prefix(each.text, texts)]
         good = {each[:7]: (time, each) for _, time, each in reversed(read) if each.reason is None}
         whole = [text for text, _, each in read if each.reason is None]

@@ -10,7 +10,7 @@ import re
 import tarfile
 import zipfile
 import zlib
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -588,9 +588,14 @@ def once_each(names: Collection[str]) -> Callable[[list[tuple[str, object]]], Js
 
 
 def object_of(line: bytes, build: Callable[[list[tuple[str, object]]], JsonObject] = once) -> "JsonObject | Reason":
-    """Return the object in a line, or the reason why it has none; `build` makes it from its keys and values."""
+    """Return the object in a line, or the reason why it has none; `build` makes it from its keys and values.
+
+    A byte order mark and NULs before it, of a file that was truncated while it was written, are ignored.
+    """
     if _BLANK.fullmatch(line):
         return Reason.BLANK
+    if line[:1] in {b"\0", BOM_UTF8[:1]}:
+        line = line.lstrip(b"\0").removeprefix(BOM_UTF8).lstrip(b"\0")
     try:
         value = json.loads(line.decode(), object_pairs_hook=build)
     except UnicodeDecodeError:

@@ -90,7 +90,7 @@ class ObjectCopies:
 
         Raises:
             ConfigError: no such object, a table of Delta, Hudi or Iceberg, or the store or the disk has an error.
-            FileChangedError: an object was replaced meanwhile.
+            FileChangedError: an object was replaced or deleted meanwhile.
 
         """
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - few logs are in a store
@@ -197,20 +197,41 @@ def _is_of_table(file: PinnedFile) -> bool:
 
 
 def _copied(store: Any, info: Any, place: Path) -> PinnedFile:
+    """Copy an object. Raises ConfigError, OSError: it cannot be; FileChangedError: it was replaced or deleted.
+
+    Each block is a request of its own, so that blocks of two objects of one name could come together.
+    """
     name, size = f"{SCHEME}{info.path}", 0
-    with store.open_input_stream(info.path, compression=None) as stream, place.open("wb") as copy:
-        for block in _blocks(stream):
-            try:
-                copy.write(block)
-            except OSError as error:
-                raise ConfigError(
-                    f"{name}: cannot be copied to {gettempdir()}: {error.strerror or error}: expected room for it "
-                    "there, or in TMPDIR"
-                ) from error
-            size += len(block)
-    if size != info.size:
+    try:
+        with store.open_input_stream(info.path, compression=None) as stream, place.open("wb") as copy:
+            version = _version(stream)
+            for block in _blocks(stream):
+                try:
+                    copy.write(block)
+                except OSError as error:
+                    raise ConfigError(
+                        f"{name}: cannot be copied to {gettempdir()}: {error.strerror or error}: expected room for it "
+                        "there, or in TMPDIR"
+                    ) from error
+                size += len(block)
+        with store.open_input_stream(info.path, compression=None) as stream:
+            is_same = size == info.size and _version(stream) == version
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) or any(each in str(error) for each in _MISSING):
+            raise FileChangedError(f"{name}: deleted while it was being read: run again") from error
+        raise ConfigError(f"{name}: {str(error).splitlines()[0]}") from error
+    if not is_same:
         raise FileChangedError(f"{name}: replaced by another object while it was being read: run again")
     return PinnedFile.of(name, str(place))
+
+
+_MISSING: Final = ("NO_SUCH_KEY", "RESOURCE_NOT_FOUND")
+
+
+def _version(stream: Any) -> dict[str, bytes]:
+    """Return by what the store distinguishes an object from others of its name."""
+    metadata = stream.metadata()
+    return {key: metadata[key] for key in ("ETag", "VersionId", "Last-Modified", "Content-Length") if key in metadata}
 
 
 def _blocks(stream: Any) -> Iterator[bytes]:

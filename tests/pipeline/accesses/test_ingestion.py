@@ -6,9 +6,11 @@ import json
 import multiprocessing
 import os
 import shutil
+import zipfile
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
@@ -332,6 +334,21 @@ def test_a_table_is_not_read_while_files_are_being_moved(spark, logs, tmp_path, 
             read_accesses(spark, place)
     taking()
     assert read_accesses(spark, out).count() == 3
+
+
+def test_packed_files_of_every_kind_are_read(logs, tmp_path, taking, spark):
+    """Taken as they grow, and as a whole."""
+    with zipfile.ZipFile(logs / "a.log.zip", "w") as archive:
+        archive.writestr("kafka-authorizer.log", lines(0, 3))
+    (logs / "b.log.zst").write_bytes(pa.compress(lines(3, 3).encode(), codec="zstd", asbytes=True))
+    (logs / "c.log.1").write_bytes(gzip.compress(lines(6, 3).encode()))
+    taking()
+    write(ingest(spark, logs, "kafka-log"), tmp_path / "whole")
+    for out in (tmp_path / "out", tmp_path / "whole"):
+        assert held(out) == once(range(9)), out
+    (logs / "b.log.zst").write_bytes((logs / "b.log.zst").read_bytes()[:-9])
+    with pytest.raises(ConfigError, match=r"b\.log\.zst: not a complete packed file"):
+        write(ingest(spark, logs, "kafka-log"), tmp_path / "damaged")
 
 
 @pytest.mark.parametrize("kind", ["kafka-log", "jsonl"])

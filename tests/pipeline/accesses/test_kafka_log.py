@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses import ingest, write
+from aclog.pipeline.accesses import ingest, kafka_log, write
 from aclog.pipeline.accesses.kafka_log import ACCESS_SCHEMA, REJECT_SCHEMA, local_time, split_lines
 from aclog.pipeline.usage import _counted
 from aclog.usage.window import UnreadCounter, UnreadSpan
@@ -287,7 +288,7 @@ def test_directories_globs_and_gzip(spark, tmp_path):
     (logs / "b2.log.gz").write_bytes(gzip.compress(f"{audit_text(name='three')}\nbad\n".encode()))
 
     def files(*paths):
-        names = [Path(name).name for name in ingest(spark, paths, "kafka-log").rows.inputFiles()]
+        names = [Path(name).name for name in ingest(spark, paths, "kafka-log").files.pins]
         return sorted(name.removeprefix("kafka-authorizer.") for name in names)
 
     assert files(logs / "b 1") == ["log", "log.2026-11-21-03"]
@@ -300,6 +301,25 @@ def test_directories_globs_and_gzip(spark, tmp_path):
     assert accesses["timestamp"].cast(pa.string()).unique().to_pylist() == ["2026-11-21 09:00:00.123000Z"]
     (row,) = pq.read_table(tmp_path / "out" / "rejects").to_pylist()
     assert (row["file"], row["line"]) == (f"file:{logs}/b2.log.gz", "bad")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_range_with_a_very_long_line_takes_bounded_memory(monkeypatch, tmp_path, packed):
+    monkeypatch.setattr(kafka_log, "LONGEST_LINE", 1 << 14)
+    monkeypatch.setattr(kafka_log, "_BATCH_BYTES", 1 << 12)
+    data = b"\xef\xbb\xbffirst\n" + b"x" * (1 << 22) + b"\nlast"
+    path = tmp_path / "log"
+    path.write_bytes(gzip.compress(data) if packed else data)
+    del data
+    (part,) = kafka_log._ranges_of_file(str(path), "file:/log", path.stat().st_size)
+    tracemalloc.start()
+    try:
+        lines = [line for batch in kafka_log._batches(part) for line in batch.column("value").to_pylist()]
+        assert tracemalloc.get_traced_memory()[1] < 1 << 19
+    finally:
+        tracemalloc.stop()
+    first, long, last = lines
+    assert (first, last, 1 << 14 < len(long) < 1 << 15) == ("first", "last", True)
 
 
 def test_rejects_have_their_broker_and_the_times_of_their_neighbours():

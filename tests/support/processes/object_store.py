@@ -1,8 +1,9 @@
 """An object store on a loopback port, with the few requests of S3 that reading and writing files take."""
 
 import re
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -10,7 +11,7 @@ from xml.sax.saxutils import escape, unescape
 
 _PAGE = 3
 """Objects of a page of a list: every list of more has several."""
-_STAMP = '<LastModified>2026-11-21T10:00:00.000Z</LastModified><ETag>"0"</ETag>'
+_STAMP = "<LastModified>2026-11-21T10:00:00.000Z</LastModified>"
 
 
 def _without_chunks(data: bytes) -> bytes:
@@ -25,11 +26,19 @@ def _without_chunks(data: bytes) -> bytes:
         at = end + 2 + size + 2
 
 
+def _tag(data: bytes) -> str:
+    """The ETag of an object: another one for other bytes."""
+    return f'"{sha256(data).hexdigest()[:32]}"'
+
+
 @contextmanager
-def object_store(objects: Mapping[str, bytes]) -> Iterator[str]:
+def object_store(
+    objects: Mapping[str, bytes], *, denied: Collection[str] = (), seen: list[str] | None = None
+) -> Iterator[str]:
     """Serve objects by BUCKET/KEY; yield the options of an address, `?endpoint_override=...`.
 
-    Of a mutable mapping, objects can also be put (in parts, too), copied and deleted, each in one step.
+    Of a mutable mapping, objects can also be put (in parts, too), copied and deleted, each in one step. Reading
+    `denied` objects, and lists of `denied` buckets, is refused. `seen` gets the Authorization header of each read.
     """
     uploads: dict[str, dict[int, bytes]] = {}
     lock = Lock()
@@ -42,11 +51,15 @@ def object_store(objects: Mapping[str, bytes]) -> Iterator[str]:
 
         def do_HEAD(self) -> None:
             """Answer with the size of an object."""
+            if seen is not None:
+                seen.append(self.headers.get("Authorization", ""))
             self._object(unquote(urlsplit(self.path).path)[1:])
 
         def do_GET(self) -> None:
             """Answer with an object, or a page of a list."""
             name, query = self._address()
+            if seen is not None:
+                seen.append(self.headers.get("Authorization", ""))
             if "list-type" in query:
                 self._list(name.rstrip("/"), query)
             else:
@@ -66,7 +79,8 @@ def object_store(objects: Mapping[str, bytes]) -> Iterator[str]:
                     uploads[query["uploadId"]][int(query["partNumber"])] = copied
                 elif not self._put(name, copied):
                     return
-            self._answer(200, b"" if source is None else f"<CopyObjectResult>{_STAMP}</CopyObjectResult>".encode())
+            stamp = f"{_STAMP}<ETag>{_tag(copied)}</ETag>"
+            self._answer(200, b"" if source is None else f"<CopyObjectResult>{stamp}</CopyObjectResult>".encode())
 
         def do_POST(self) -> None:
             """Delete several objects, or begin or complete an upload in parts."""
@@ -115,16 +129,25 @@ def object_store(objects: Mapping[str, bytes]) -> Iterator[str]:
             data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             return _without_chunks(data) if "aws-chunked" in self.headers.get("Content-Encoding", "") else data
 
+        def _deny(self) -> None:
+            self._answer(403, b"" if self.command == "HEAD" else b"<Error><Code>AccessDenied</Code></Error>")
+
         def _object(self, name: str) -> None:
+            if name in denied:
+                self._deny()
+                return
             data = objects.get(name)
             if data is None:
                 self._answer(404, b"" if self.command == "HEAD" else b"<Error><Code>NoSuchKey</Code></Error>")
                 return
             first, _, last = self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")
             part = data[int(first) : int(last) + 1 if last else len(data)]
-            self._answer(206 if "Range" in self.headers else 200, part)
+            self._answer(206 if "Range" in self.headers else 200, part, _tag(data))
 
         def _list(self, bucket: str, query: Mapping[str, str]) -> None:
+            if bucket in denied:
+                self._deny()
+                return
             if not any(each.startswith(f"{bucket}/") for each in objects):
                 self._answer(404, b"<Error><Code>NoSuchBucket</Code><Message>no such bucket</Message></Error>")
                 return
@@ -141,7 +164,8 @@ def object_store(objects: Mapping[str, bytes]) -> Iterator[str]:
             left = sorted(each for each in names if each > after)
             some = left[: min(_PAGE, int(query.get("max-keys", _PAGE)))]
             contents = "".join(
-                f"<Contents><Key>{escape(each)}</Key><Size>{len(objects[f'{bucket}/{each}'])}</Size>{_STAMP}</Contents>"
+                f"<Contents><Key>{escape(each)}</Key><Size>{len(objects[f'{bucket}/{each}'])}</Size>{_STAMP}"
+                f"<ETag>{_tag(objects[f'{bucket}/{each}'])}</ETag></Contents>"
                 if f"{bucket}/{each}" in objects
                 else f"<CommonPrefixes><Prefix>{escape(each)}</Prefix></CommonPrefixes>"
                 for each in some
@@ -154,11 +178,11 @@ def object_store(objects: Mapping[str, bytes]) -> Iterator[str]:
             body = f"<ListBucketResult>{head}{token}{contents}</ListBucketResult>"
             self._answer(200, f'<?xml version="1.0" encoding="UTF-8"?>{body}'.encode())
 
-        def _answer(self, status: int, body: bytes) -> None:
+        def _answer(self, status: int, body: bytes, tag: str = '"0"') -> None:
             self.send_response(status)
             self.send_header("Content-Type", "application/xml")
             self.send_header("Content-Length", str(len(body)))
-            self.send_header("ETag", '"0"')
+            self.send_header("ETag", tag)
             self.send_header("Last-Modified", "Sat, 21 Nov 2026 10:00:00 GMT")
             self.end_headers()
             if self.command != "HEAD":

@@ -4,6 +4,7 @@ python -m tests.usage.accesses.damage 2000000 > benchmarks/results/damaged-logs.
 """
 # ruff: noqa: E501 - lines of logs
 
+import json
 import sys
 import tempfile
 import time
@@ -19,10 +20,13 @@ import numpy as np
 from aclog.usage.accesses.access_log import find_accesses, read_part
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import UnreadAccesses, micros_of
-from tests.usage.accesses.forms import TEXTS
+from tests.support.cli.command import aclog
+from tests.usage.accesses.forms import TEXTS, apache
 
 _BEGIN: Final = datetime(2026, 3, 1, 10, tzinfo=UTC)
 _PRINCIPALS: Final = 400
+_RARE: Final = 50
+"""One of so many accesses is the only one of its topic."""
 _MINUTE: Final = 60_000_000
 """In us."""
 
@@ -33,6 +37,11 @@ class Written(NamedTuple):
     principal: str
     name: str
     is_allowed: bool
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether it is the only one of its topic."""
+        return self.name.startswith("rare-")
 
     @property
     def message(self) -> str:
@@ -113,14 +122,17 @@ class Damaged(NamedTuple):
     """Those of lines that still hold their whole message."""
     lost: list[tuple[Written, datetime]]
     kinds: Counter[str]
+    rare: list[Written]
+    """The accesses of topics with one access."""
 
 
 def write_damaged(path: Path, lines: int, share: float, seed: int, form: str = "apache") -> Damaged:
     """Write a log in a form (TEXTS) of which this share of the lines is damaged."""
     random = Random(seed)
-    made = Damaged(Counter(), Counter(), [], Counter())
+    made = Damaged(Counter(), Counter(), [], Counter(), [])
     with path.open("wb") as file:
         pending = list(_accesses(lines, random))
+        made.rare.extend(access for access, _ in pending if access.is_rare)
         at = 0
         while at < len(pending):
             one, one_time = pending[at]
@@ -147,15 +159,25 @@ def write_damaged(path: Path, lines: int, share: float, seed: int, form: str = "
 
 def _accesses(lines: int, random: Random) -> Iterator[tuple[Written, datetime]]:
     when = _BEGIN
-    for _ in range(lines):
+    for number in range(lines):
         when += timedelta(milliseconds=random.randrange(5))
         principal = f"User:client-{random.randrange(_PRINCIPALS)}"
-        yield Written(principal, f"topic-{random.randrange(20)}", random.random() < 0.7), when
+        if random.randrange(_RARE):
+            yield Written(principal, f"topic-{random.randrange(20)}", random.random() < 0.7), when
+        else:
+            yield Written(principal, f"rare-{number}", True), when
 
 
 def _line(access: Written, when: datetime, form: str) -> bytes:
-    text = TEXTS[form](access.message)
+    text = _FORMS[form](access.message)
     return text.replace("2026-03-01 10:00:00,123", f"{when:%Y-%m-%d %H:%M:%S},{when.microsecond // 1000:03}").encode()
+
+
+def _docker(message: str) -> str:
+    return json.dumps({"log": f"{apache(message)}\n", "stream": "stdout", "time": "2026-03-01T10:00:01.000000001Z"})
+
+
+_FORMS: Final = {**TEXTS, "docker": _docker}
 
 
 class Outcome(NamedTuple):
@@ -207,14 +229,52 @@ def read_damaged(path: Path, made: Damaged) -> Outcome:
     )
 
 
+class Judged(NamedTuple):
+    """What `aclog usage` answers about one rule for each topic with one access, and as many that no access needs."""
+
+    of_whole: Counter[str]
+    """Answers about rules whose access is in a line that still holds its whole message."""
+    of_lost: Counter[str]
+    """Answers about rules whose access is in no such line."""
+    of_unused: Counter[str]
+
+    @property
+    def wrong(self) -> int:
+        """The number of wrong answers: a whole access is needed; what a damaged line may have needed is not judged."""
+        others = self.of_lost.total() - self.of_lost["NEEDED"] - self.of_lost["NOT_JUDGED"]
+        missed = self.of_whole.total() - self.of_whole["NEEDED"]
+        return missed + others + self.of_unused.total() - self.of_unused["NOT_JUDGED"]
+
+
+def judge_damaged(path: Path, made: Damaged) -> Judged:
+    """Judge rules by the log."""
+    acls = path.with_name("acls.jsonl")
+    with acls.open("w") as file:
+        for access in made.rare:
+            for name in (access.name, f"unused-{access.name}"):
+                pattern = {"resourceType": "TOPIC", "resourceName": name, "patternType": "LITERAL"}
+                rule = {"principal": access.principal, "host": "*", "operation": "READ", "permissionType": "ALLOW"}
+                file.write(json.dumps(pattern | rule) + "\n")
+    lost = {access.name for access, _ in made.lost}
+    judged = Judged(Counter(), Counter(), Counter())
+    for line in aclog("usage", "--accesses", path, "--acls", acls, "--format", "jsonl").ok().lines:
+        row = json.loads(line)
+        name = row["resourceName"]
+        answers = (
+            judged.of_unused if name.startswith("unused-") else judged.of_lost if name in lost else judged.of_whole
+        )
+        answers[row["answer"]] += 1
+    return judged
+
+
 def main() -> None:
-    """Print the figures of logs of so many lines."""
+    """Print the figures of logs of so many lines, in these forms."""
     lines = int(sys.argv[1])
-    for form in ("apache", "strimzi"):
+    for form in sys.argv[2:] or ("apache", "strimzi", "docker"):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "kafka-authorizer.log")
             made = write_damaged(path, lines, 0.01, 38, form)
-            outcome = read_damaged(path, made)
+            outcome, judged = read_damaged(path, made), judge_damaged(path, made)
         print(f"{form}: {lines:,} lines, {made.kinds.total():,} damaged: ", end="", flush=True)
         print(", ".join(f"{count:,} {kind}" for kind, count in sorted(made.kinds.items())))
         print(
@@ -227,6 +287,10 @@ def main() -> None:
         print(
             f"  known of the unread ones: {', '.join(f'{name} {count:,}' for name, count in outcome.places.most_common())}"
         )
+        for kind, answers in judged._asdict().items():
+            found = ", ".join(f"{answer} {count:,}" for answer, count in answers.most_common())
+            print(f"  aclog usage, {sum(answers.values()):,} rules {kind.replace('_', ' ')} accesses: {found}")
+        print(f"  {judged.wrong} wrong answers", flush=True)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from aclog.usage.accesses.layouts import Profile, cleaned, compile_layout, detec
 from aclog.usage.accesses.times import epoch_micros, format_of
 from tests.support.runs.profiles import examples
 from tests.support.spark.access_logs import audit_text, batch_of
-from tests.usage.accesses.damage import KINDS, read_damaged, write_damaged
+from tests.usage.accesses.damage import KINDS, judge_damaged, read_damaged, write_damaged
 from tests.usage.accesses.forms import BODIES, PACKINGS, TEXTS, TIME, apache
 
 OWN_TIME = timedelta(milliseconds=1)
@@ -248,13 +248,16 @@ def test_a_line_that_cannot_be_read_is_rejected_and_recorded(tmp_path, line, rea
 # Damage.
 
 
-@pytest.mark.parametrize("form", ["apache", "strimzi", "kubectl"])
+@pytest.mark.parametrize("form", ["apache", "strimzi", "kubectl", "docker"])
 def test_nothing_is_invented_in_a_damaged_log_and_nothing_whole_is_missed(tmp_path, form):
     path = tmp_path / "kafka-authorizer.log"
-    made = write_damaged(path, 3000, 0.05, 4, form)
+    made = write_damaged(path, 3000, 0.05, 5, form)
     outcome = read_damaged(path, made)
     assert made.kinds.keys() == KINDS.keys()
     assert (outcome.invented, outcome.missed, outcome.judged) == (Counter(), Counter(), [])
+    judged = judge_damaged(path, made)
+    assert judged.wrong == 0
+    assert min(judged.of_whole["NEEDED"], judged.of_lost["NOT_JUDGED"], judged.of_unused["NOT_JUDGED"]) > 0
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -1,11 +1,16 @@
 """Lines that are too long are passed over in bounded memory, and count as unread accesses with their places."""
 
+import bz2
 import gzip
 import json
+import tarfile
 import tracemalloc
+import zipfile
 from collections import Counter
 from datetime import UTC
+from io import BytesIO
 
+import pyarrow as pa
 import pytest
 
 from aclog.authorizer.audit import Reason
@@ -39,6 +44,34 @@ def json_line(name: str, size: int = 0) -> bytes:
 FORMS = {"text": text_line, "JSON": json_line}
 
 
+def zipped(data: bytes) -> bytes:
+    """An archive with a packed member."""
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("log.gz", gzip.compress(data))
+    return file.getvalue()
+
+
+def tarred(data: bytes) -> bytes:
+    """An archive with a packed member."""
+    file = BytesIO()
+    with tarfile.open(fileobj=file, mode="w:xz") as archive:
+        member = tarfile.TarInfo("log.bz2")
+        content = bz2.compress(data)
+        member.size = len(content)
+        archive.addfile(member, BytesIO(content))
+    return file.getvalue()
+
+
+PACKINGS = {
+    "plain": bytes,
+    "gzip": gzip.compress,
+    "zstd": lambda data: pa.compress(data, codec="zstd", asbytes=True),
+    "zip": zipped,
+    "tar": tarred,
+}
+
+
 @pytest.fixture(autouse=True)
 def longest(monkeypatch):
     """A limit that a test reaches soon; as in earnest, no block is longer than that."""
@@ -61,13 +94,13 @@ def log_of(line) -> tuple[bytes, list[int], list[str]]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packing", PACKINGS)
 @pytest.mark.parametrize("ends", [False, True])
-def test_all_other_lines_are_read(monkeypatch, tmp_path, form, packed, ends):
+def test_all_other_lines_are_read(monkeypatch, tmp_path, form, packing, ends):
     data, places, names = log_of(FORMS[form])
     data += b"\n" * ends
-    path = tmp_path / ("log.gz" if packed else "log")
-    path.write_bytes(gzip.compress(data) if packed else data)
+    path = tmp_path / "log"
+    path.write_bytes(PACKINGS[packing](data))
     for part, block in ((1, 1), (300, 700), (4000, 64), (1 << 20, 999), (9000, 1000)):
         monkeypatch.setattr(lines_module, "_PART", part)
         monkeypatch.setattr(lines_module, "_BLOCK", block)

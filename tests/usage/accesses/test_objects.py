@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import tarfile
 import tempfile
+import zipfile
 from datetime import UTC
 from io import BytesIO
 from pathlib import Path
@@ -16,7 +18,9 @@ from aclog.metalog.errors import ConfigError
 from aclog.ops.usage import AccessLog
 from aclog.pipeline.storage import local_path
 from aclog.sources.accesses import read_accesses, read_seen_accesses
+from aclog.usage.accesses import objects as objects_module
 from aclog.usage.accesses.access_log import find_accesses, read_part
+from aclog.usage.accesses.lines import FileChangedError
 from aclog.usage.accesses.objects import ObjectCopies
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from tests.support.cli.command import aclog
@@ -93,6 +97,100 @@ def test_a_prefix_is_read_as_a_directory(logs, tmp_path):
         assert rows_of(find_accesses([logs.as_uri()], UTC)) == rows_of(expected)
     del found, one
     assert not list((tmp_path / "scratch").iterdir())
+
+
+def packed(kind: str, name: str) -> bytes:
+    """An archive, or a file, with one access."""
+    if kind == "zst":
+        return pa.compress(text(name), codec="zstd", asbytes=True)
+    file = BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("kafka-authorizer.log.gz", gzip.compress(text(name)))
+    else:
+        with tarfile.open(fileobj=file, mode="w:gz") as tar:
+            member = tarfile.TarInfo("broker-1/kafka-authorizer.log")
+            member.size = len(text(name))
+            tar.addfile(member, BytesIO(text(name)))
+    return file.getvalue()
+
+
+def test_packed_objects_on_several_pages_are_read():
+    kinds = ("zst", "zip", "tar.gz")
+    objects = {f"logs/b{number}/{kind}": packed(kind, f"{kind}-{number}") for number in range(4) for kind in kinds}
+    with object_store(objects) as options:
+        found = find_accesses([f"s3://logs{options}"], UTC)
+        batches = (batch for part in found.parts for batch in read_part(part))
+        names = sorted(name for batch in batches for name in batch.rows.column("resourceName").to_pylist())
+    assert names == sorted(f"{kind}-{number}" for number in range(4) for kind in kinds)
+
+
+class Changing(dict[str, bytes]):
+    """Objects of which one changes before it is read for the n-th time."""
+
+    def __init__(self, content: bytes, changed: bytes | None, at: int) -> None:
+        super().__init__({"logs/kafka/a.log": content})
+        self.changed, self.at, self.reads = changed, at, 0
+
+    def get(self, name, default=None):
+        """Return an object, perhaps another one than before."""
+        if name == "logs/kafka/a.log":
+            self.reads += 1
+            if self.reads == self.at and self.changed is None:
+                del self[name]
+            elif self.reads == self.at:
+                self[name] = self.changed
+        return super().get(name, default)
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+def test_an_object_that_changes_while_it_is_read_is_refused(monkeypatch, how):
+    """Of the same size: only its ETag differs."""
+    monkeypatch.setattr(objects_module, "_BLOCK", 1000)
+    content = text("orders", 20)
+    changed = content.replace(b"User:a", b"User:b") if how == "replaced" else None
+    refused = 0
+    for at in range(1, 30):
+        objects = Changing(content, changed, at)
+        with object_store(objects) as options:
+            try:
+                rows = rows_of(find_accesses([f"s3://logs/kafka{options}"], UTC))
+            except FileChangedError as error:
+                refused += str(error).startswith(f"s3://logs/kafka/a.log: {how}")
+            else:  # one object as a whole: as it was before, or after
+                assert len(rows) == 20
+                assert len({"User:a" in row for row in rows}) == 1
+        if objects.reads < at:
+            break
+    assert refused >= at - 3
+
+
+def test_denied_objects_are_named():
+    objects = {f"logs/{name}/a.log": text("orders") for name in ("open", "shut")} | {"secret/a.log": text("orders")}
+    with object_store(objects, denied={"secret", "logs/shut/a.log"}) as options:
+        assert len(rows_of(find_accesses([f"s3://logs/open{options}"], UTC))) == 1
+        with pytest.raises(ConfigError, match=r"^s3://secret: .*ACCESS_DENIED"):
+            find_accesses([f"s3://secret{options}"], UTC)
+        for place in ("logs", "logs/shut", "logs/shut/a.log"):
+            with pytest.raises(ConfigError, match=rf"^s3://{place}(?:/shut/a\.log|/a\.log)?: .*ACCESS_DENIED"):
+                find_accesses([f"s3://{place}{options}"], UTC)
+
+
+def test_credentials_are_those_of_the_environment(monkeypatch):
+    """Without any, the store is read as an unknown client: an address has no place for a secret."""
+    seen = list[str]()
+    with object_store({"logs/a.log": text("orders")}, seen=seen) as options:
+        for identity in ("one", "two"):
+            monkeypatch.setenv("AWS_ACCESS_KEY_ID", identity)
+            assert len(rows_of(find_accesses([f"s3://logs{options}"], UTC))) == 1
+            assert seen
+            assert all(f"Credential={identity}/" in each for each in seen)
+            seen.clear()
+        for option in ("access_key=id&secret_key=SECRET", "session_token=SECRET"):
+            with pytest.raises(ConfigError, match="may hold credentials") as refused:
+                find_accesses([f"s3://logs{options}&{option}"], UTC)
+            assert "SECRET" not in str(refused.value)
+    assert not seen
 
 
 def test_a_prefix_may_have_an_at_sign(tmp_path):

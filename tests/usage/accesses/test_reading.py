@@ -306,3 +306,16 @@ def test_a_log_may_begin_with_any_number_of_nuls(tmp_path):
         file.write(f"{audit_text()}\n{audit_text()}\n".encode())
     rows = [batch.rows.num_rows for part in find_accesses([str(path)], UTC).parts for batch in read_part(part)]
     assert sum(rows) == 2
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_record_of_very_many_texts_is_ambiguous(tmp_path, same):
+    """Comparing each of its texts with all others would take time by their square."""
+    message = audit_text(name="t")
+    texts = {f"key{number}": message if same else f"{message} {number}" for number in range(3_000)}
+    (tmp_path / "log").write_text(f"{json.dumps(texts)}\n{json.dumps({'message': message})}\n")
+    (part,) = find_accesses([str(tmp_path / "log")], UTC).parts
+    batches = list(read_part(part))
+    assert sum(batch.rows.num_rows for batch in batches) == 1
+    assert [reason for batch in batches for reason in batch.rejects.elements()] == [Reason.AMBIGUOUS]
+    assert sum(batch.unread.total for batch in batches) == 1
