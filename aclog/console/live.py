@@ -3,9 +3,11 @@
 import threading
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar, overload
 
 from attrs import define, evolve, field, frozen
 
@@ -274,6 +276,8 @@ class TimeOffsets:
 # The changes of rules between two offsets of a log, and the rules at each of them (RuleTimeline).
 
 
+_Item = TypeVar("_Item")
+
 _STEP = 64
 """Changes between two states that are kept: others are made from the one before, at about 20 us a change."""
 _FEWEST_MERGED, _SHARE = 4096, 8
@@ -291,6 +295,39 @@ class Anchor:
     """Whether the changes before it were not seen: they may not lead to the same ids."""
 
 
+@frozen(eq=False)
+class Grown(Sequence[_Item]):
+    """A sequence that shares its items with those that it grew from, so that growth costs what is added. Immutable.
+
+    At most one thread at a time may grow sequences that share their items.
+    """
+
+    items: list[_Item] = field(factory=list)
+    """Shared, and only ever appended to: the first ones are those of this sequence."""
+    size: int = 0
+
+    def grown(self, more: Iterable[_Item]) -> "Grown[_Item]":
+        """Return these items, and then others."""
+        items = self.items if len(self.items) == self.size else self.items[: self.size]
+        items.extend(more)
+        return Grown(items, len(items))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[_Item]:
+        return islice(self.items, self.size)
+
+    @overload
+    def __getitem__(self, place: int) -> _Item: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[_Item, ...]: ...
+    def __getitem__(self, place: int | slice) -> _Item | tuple[_Item, ...]:
+        if isinstance(place, slice):
+            return tuple(self.items[slice(*place.indices(self.size))])
+        return self.items[range(self.size)[place]]
+
+
 @frozen(eq=False, kw_only=True)
 class RuleTimeline:
     """All changes of rules from the state at `begin` to the state at `end`.
@@ -304,8 +341,8 @@ class RuleTimeline:
     """The time of its last record, in ms since 1970; -1 if unknown."""
     end: int
     """The end offset of the last known state."""
-    changes: tuple[Change, ...]
-    ends: tuple[int, ...]
+    changes: Grown[Change]
+    ends: Grown[int]
     """The end offset of the first state with each change; never decreasing."""
     anchors: tuple[Anchor, ...]
     """By position: of the first and the last one, and of enough in between."""
@@ -314,7 +351,9 @@ class RuleTimeline:
     def at(acls: AclsImage, *, offset: int, timestamp: int) -> "RuleTimeline":
         """Return a timeline of a single state."""
         anchor = Anchor(position=0, acls=acls)
-        return RuleTimeline(begin=offset, begin_time=timestamp, end=offset, changes=(), ends=(), anchors=(anchor,))
+        return RuleTimeline(
+            begin=offset, begin_time=timestamp, end=offset, changes=Grown(), ends=Grown(), anchors=(anchor,)
+        )
 
     @staticmethod
     def back_from(
@@ -345,8 +384,8 @@ class RuleTimeline:
             begin=begin,
             begin_time=timestamp,
             end=newer.begin,
-            changes=tuple(changes),
-            ends=tuple(change.end_offset for change in changes),
+            changes=Grown[Change]().grown(changes),
+            ends=Grown[int]().grown(change.end_offset for change in changes),
             anchors=tuple(reversed(anchors)),
         )
 
@@ -368,8 +407,8 @@ class RuleTimeline:
         return evolve(
             self,
             end=end,
-            changes=self.changes + tuple(changes),
-            ends=self.ends + tuple(change.end_offset for change in changes),
+            changes=self.changes.grown(changes),
+            ends=self.ends.grown(change.end_offset for change in changes),
             anchors=(*anchors, *between, Anchor(position=total, acls=acls, is_after_gap=is_after_gap)),
         )
 
@@ -381,8 +420,8 @@ class RuleTimeline:
             begin=self.begin,
             begin_time=self.begin_time,
             end=newer.end,
-            changes=self.changes + newer.changes,
-            ends=self.ends + newer.ends,
+            changes=self.changes.grown(newer.changes),
+            ends=self.ends.grown(newer.ends),
             anchors=(*self.anchors, *moved),
         )
 
@@ -391,21 +430,21 @@ class RuleTimeline:
         cut = len(self.changes) - most
         if cut <= 0:
             return self
-        cut = bisect_right(self.ends, self.ends[cut - 1])
+        cut = self.position(self.ends[cut - 1])
         first = Anchor(position=0, acls=self.acls_at(cut))
         later = (evolve(each, position=each.position - cut) for each in self.anchors if each.position > cut)
         return RuleTimeline(
             begin=self.ends[cut - 1],
             begin_time=self.changes[cut - 1].timestamp,
             end=self.end,
-            changes=self.changes[cut:],
-            ends=self.ends[cut:],
+            changes=Grown[Change]().grown(self.changes[cut:]),
+            ends=Grown[int]().grown(self.ends[cut:]),
             anchors=(first, *later),
         )
 
     def position(self, offset: int) -> int:
         """Return how many changes the state at an offset has; between two states it is the earlier one."""
-        return bisect_right(self.ends, offset)
+        return bisect_right(self.ends.items, offset, hi=self.ends.size)
 
     def offset(self, position: int) -> int:
         """Return the end offset from which on the rules are those of a position."""
@@ -417,11 +456,11 @@ class RuleTimeline:
 
     def before(self, position: int) -> int:
         """Return the position before the changes that last became visible at this one; 0 at the beginning."""
-        return bisect_left(self.ends, self.ends[position - 1]) if position else 0
+        return bisect_left(self.ends.items, self.ends[position - 1], hi=self.ends.size) if position else 0
 
     def after(self, position: int) -> int:
         """Return the position after the changes that become visible next; the last one at the end."""
-        return bisect_right(self.ends, self.ends[position]) if position < len(self.ends) else len(self.ends)
+        return self.position(self.ends[position]) if position < len(self.ends) else len(self.ends)
 
     def acls_at(self, position: int) -> AclsImage:
         """Return the rules at a position."""

@@ -3,13 +3,14 @@
 from itertools import pairwise
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import StandardAclWithId, record_of
 from aclog.authorizer.acls_image import AclsImage
 from aclog.console import live
-from aclog.console.live import RuleTimeline
+from aclog.console.live import Grown, RuleTimeline
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.snapshots.history import Change, ChangeKind
 from tests.support.builders.acls import acl
@@ -74,6 +75,21 @@ def test_each_state_is_the_one_that_was_told(toggled: list[str], together: int, 
         RuleTimeline.at(acls, offset=len(toggled), timestamp=0), timeline.changes, begin=0, timestamp=0
     )
     assert names(back) == states
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.lists(st.integers(), max_size=4)), max_size=12))
+def test_grown_sequences_share_items_and_stay_as_they_are(steps: list[tuple[int, list[int]]]) -> None:
+    every, naive = [Grown[int]()], [tuple[int, ...]()]
+    for place, more in steps:
+        chosen = place % len(every)
+        every.append(every[chosen].grown(more))
+        naive.append((*naive[chosen], *more))
+    for found, items in zip(every, naive, strict=True):
+        assert (tuple(found), len(found), found[:]) == (items, len(items), items)
+        assert (found[-1:], found[1:3], list(reversed(found))) == (items[-1:], items[1:3], list(reversed(items)))
+        assert [found[place] for place in range(-len(items), len(items))] == [*items, *items]
+        with pytest.raises(IndexError):
+            found[len(items)]
 
 
 def test_states_between_are_kept_often_enough() -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum, StrEnum
+from functools import lru_cache
 from typing import TypeAlias, TypeVar
 from urllib.parse import parse_qsl, quote, unquote
 
@@ -50,7 +51,7 @@ class Mark(StrEnum):
     """The risk of a change: access for everyone, other new access, and lost access."""
 
 
-@frozen
+@frozen(cache_hash=True)
 class Cell:
     """A text, perhaps with a link; texts are as they were read, and made fit to show where they are shown."""
 
@@ -75,7 +76,7 @@ class Column:
     is_number: bool = False
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, cache_hash=True)
 class Row:
     """A row; `key` identifies it across versions of the page, so that a new row can be marked."""
 
@@ -445,12 +446,12 @@ def url(path: str, /, **parameters: object) -> str:
     return f"{path}?{'&'.join(parts)}" if parts else path
 
 
-_UNRESERVED = re.compile("[A-Za-z0-9_.~-]*")
+_UNRESERVED = re.compile("[A-Za-z0-9_.~:-]*")
 
 
 def _quoted(text: str) -> str:
-    # A page has hundreds of addresses, and most texts in them need no escapes.
-    return text if _UNRESERVED.fullmatch(text) else quote(text, safe="", errors="surrogatepass")
+    # A page has hundreds of addresses, and most texts in them need no escapes but that of the colon.
+    return text.replace(":", "%3A") if _UNRESERVED.fullmatch(text) else quote(text, safe="", errors="surrogatepass")
 
 
 # Cells, columns and rows that several pages have.
@@ -552,6 +553,8 @@ def rule_cells(acl: StandardAcl, as_of: str | None = None) -> tuple[Cell, ...]:
     )
 
 
+_SHARED_ROWS, _SHORT = 4_096, 300
+"""Rows of rules that are kept for the next page, and the most characters of texts in one."""
 _PLACE = Column(key="place", title="Location")
 _USE = Column(key="use", title="Use")
 _SINCE = Column(key="since", title="Since")
@@ -579,16 +582,28 @@ def rule_row(
     since: Since | None = None,
 ) -> Row:
     """Return the row of a rule."""
-    acl = rule.acl
-    cells = rule_cells(acl, as_of)
+    acl, others = rule.acl, list[Cell]()
     if _PLACE in columns:
-        cells = (*cells, Cell(places_text(acl, origins).strip(" ()")))
+        others.append(Cell(places_text(acl, origins).strip(" ()")))
     if _USE in columns:
-        cells = (*cells, use_cell(acl, uses))
+        others.append(use_cell(acl, uses))
     if since is not None:
-        cells = (*cells, since(acl))
+        others.append(since(acl))
+    is_short = len(acl.resource_name) + len(acl.principal) + len(acl.host) <= _SHORT
+    if as_of or not is_short or any(len(cell.text) > _SHORT for cell in others):
+        return _rule_row(acl, as_of, tuple(others))
+    return _short_row(acl, tuple(others))
+
+
+@lru_cache(_SHARED_ROWS)
+def _short_row(acl: StandardAcl, others: tuple[Cell, ...]) -> Row:
+    """Return the row of a rule of the newest state: most are as in the state before."""
+    return _rule_row(acl, None, others)
+
+
+def _rule_row(acl: StandardAcl, as_of: str | None, others: tuple[Cell, ...]) -> Row:
     mark = Mark.DENY if acl.permission_type == AclPermissionType.DENY else None
-    return Row(key=_row_key(acl), cells=cells, mark=mark)
+    return Row(key=_row_key(acl), cells=(*rule_cells(acl, as_of), *others), mark=mark)
 
 
 def _row_key(acl: StandardAcl) -> str:

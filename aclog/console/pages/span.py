@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from attrs import evolve, frozen
 
@@ -198,6 +199,8 @@ def history_notices(current: KnownHistory, offset: int) -> tuple[Notice, ...]:
 
 
 CHANGES = "/changes"
+_SHARED_CELLS = 4_096
+"""Cells that are kept for the next page."""
 
 
 def time_of(timestamp: int) -> str:
@@ -243,13 +246,19 @@ def since_of(console: Console, offset: int) -> Since | None:
         """Return the time of the change that added it."""
         change = history.added(timeline, acl, offset)
         if change is not None:
-            text = day_of(change.timestamp) or f"offset {change.offset:,}"
-            return Cell(text, change_url(timeline, change.end_offset))
+            before = timeline.offset(timeline.before(timeline.position(change.end_offset)))
+            return _added_cell(change.timestamp, change.offset, before, change.end_offset)
         if timeline.end < offset and not is_at_end(timeline, acl):
             return Cell(f"after offset {timeline.end:,}")
         return Cell("not known", mark=Mark.QUIET)
 
     return since
+
+
+@lru_cache(_SHARED_CELLS)
+def _added_cell(timestamp: int, offset: int, before: int, end_offset: int) -> Cell:
+    """Return the day of a change, with the link to the changes between two offsets."""
+    return Cell(day_of(timestamp) or f"offset {offset:,}", url(CHANGES, since=before, until=end_offset))
 
 
 def is_at_end(timeline: RuleTimeline, acl: StandardAcl) -> bool:

@@ -106,6 +106,8 @@ class Haystack:
 
 _MOST_CHANGES = 5_000
 """With more changes, a listing is made anew."""
+_MOST_APART = 2_000
+"""With more rules that came or went, they are joined with the others: a dictionary of all is not copied each time."""
 _STEP, _SORTED = 100, 2_000
 """Rules between two pauses; and that are sorted at once."""
 
@@ -163,7 +165,7 @@ class FoundRules(Sequence[StandardAclWithId]):
     """The matching rules, in order; each is looked up when it is shown, as a page shows only a few."""
 
     _keys: Sequence[Key]
-    _rules: Mapping[Key, StandardAclWithId]
+    _rule: Callable[[Key], StandardAclWithId]
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -174,8 +176,8 @@ class FoundRules(Sequence[StandardAclWithId]):
     def __getitem__(self, place: slice) -> list[StandardAclWithId]: ...
     def __getitem__(self, place: int | slice) -> StandardAclWithId | list[StandardAclWithId]:
         if isinstance(place, slice):
-            return [self._rules[key] for key in self._keys[place]]
-        return self._rules[self._keys[place]]
+            return [self._rule(key) for key in self._keys[place]]
+        return self._rule(self._keys[place])
 
 
 @define(eq=False, slots=False)
@@ -186,9 +188,12 @@ class Listing:
     _keys: list[Key] = field(factory=list, init=False, repr=False)
     _names: list[NameKey] = field(factory=list, init=False, repr=False)
     """Type, name and pattern type of the resources in rules, each once, in order."""
-    _rules: dict[Key, StandardAclWithId] = field(factory=dict, init=False, repr=False)
-    _by_id: dict[int, Key] = field(factory=dict, init=False, repr=False)
-    """The rules that have ids."""
+    _rules: Mapping[Key, StandardAclWithId] = field(factory=dict, init=False, repr=False)
+    """The rules of this listing or of an earlier one, with which it shares them."""
+    _later: dict[Key, StandardAclWithId | None] = field(factory=dict, init=False, repr=False)
+    """The rules that came or went since; None: it went."""
+    _has_ids: bool = field(default=True, init=False, repr=False)
+    """Whether all rules have ids."""
     principals: dict[str, int] = field(factory=dict, init=False, repr=False)
     """The principals by name, in order, and how many rules each has."""
     types: dict[int, int] = field(factory=dict, init=False, repr=False)
@@ -202,11 +207,9 @@ class Listing:
     def of(cls, acls: AclsImage, pause: Pause = no_pause) -> "Listing":
         """Return the listing of some rules; `pause` is called again and again."""
         listing = cls(acls)
-        listing._rules = {key_of(rule.acl): rule for rule in _stepped(acls, pause)}
-        listing._by_id = {
-            rule.id.int: key for key, rule in _stepped(listing._rules.items(), pause) if rule.id is not None
-        }
-        listing._keys = _sorted(listing._rules, pause)
+        rules = listing._rules = {key_of(rule.acl): rule for rule in _stepped(acls, pause)}
+        listing._has_ids = all(rule.id is not None for rule in _stepped(rules.values(), pause))
+        listing._keys = _sorted(rules, pause)
         listing._names = list(dict.fromkeys(key[:3] for key in _stepped(listing._keys, pause)))
         listing.principals = _in_order(Counter(key[3] for key in _stepped(listing._keys, pause)))
         listing.types = _in_order(Counter(key[0] for key in _stepped(listing._keys, pause)))
@@ -216,22 +219,25 @@ class Listing:
         """Return the listing of a later state; rules that both have are not read again."""
         if acls is self.acls:
             return self
-        if len(self._by_id) < len(self._keys):
+        if not self._has_ids:
             return Listing.of(acls, pause)
         changed = acls.changed_ids(self.acls)
         if changed is None or sum(map(len, changed)) > _MOST_CHANGES:
             return Listing.of(acls, pause)
         removed, come = changed
         later = self._copy(acls)
-        for number in removed:
-            later._remove(number)
-        for number in come:
-            acl = acls.get(UUID(int=number))
-            if acl is not None:
-                later._add(StandardAclWithId(id=UUID(int=number), acl=acl), number)
-        later.principals, later.types = _in_order(later.principals), _in_order(later.types)
-        touched = [key_of(acl) for acl in map(acls.get, map(_uuid, come)) if acl is not None]
-        touched += [key for key in map(self._by_id.get, removed) if key is not None]
+        gone = [key_of(acl) for acl in map(self.acls.get, map(_uuid, removed)) if acl is not None]
+        for key in gone:
+            later._remove(key)
+        added = [(key_of(acl), id_, acl) for id_ in map(_uuid, come) if (acl := acls.get(id_)) is not None]
+        for key, id_, acl in added:
+            later._add(key, StandardAclWithId(id=id_, acl=acl))
+        touched = [*(key for key, _, _ in added), *gone]
+        if any((key[3] in self.principals) is not bool(later.principals[key[3]]) for key in touched):
+            later.principals = _in_order(later.principals)
+        later.types = _in_order(later.types)
+        if len(later._later) > _MOST_APART:
+            later._rules, later._later = {key: later.rule(key) for key in later._keys}, {}
         if self._names_index is not None:
             later._names_index = self._names_index.followed_by(later, touched)
         if self._rules_index is not None:
@@ -242,26 +248,23 @@ class Listing:
         """Return a copy of the listing, to be updated to a later state before it is published."""
         copy = Listing(acls)
         copy._keys, copy._names = list(self._keys), list(self._names)
-        copy._rules, copy._by_id = dict(self._rules), dict(self._by_id)
+        copy._rules, copy._later = self._rules, dict(self._later)
         copy.principals, copy.types = dict(self.principals), dict(self.types)
         return copy
 
-    def _remove(self, number: int) -> None:
-        key = self._by_id.pop(number)
-        place = bisect_left(self._keys, key)
-        del self._rules[key], self._keys[place]
+    def _remove(self, key: Key) -> None:
+        del self._keys[bisect_left(self._keys, key)]
+        self._later[key] = None
         if not self.count(*key[:3]):
             del self._names[bisect_left(self._names, key[:3])]
         self.principals[key[3]] -= 1
         self.types[key[0]] -= 1
 
-    def _add(self, rule: StandardAclWithId, number: int) -> None:
-        key = self._by_id[number] = key_of(rule.acl)
+    def _add(self, key: Key, rule: StandardAclWithId) -> None:
         if not self.count(*key[:3]):
             insort(self._names, key[:3])
-        place = bisect_left(self._keys, key)
-        self._keys.insert(place, key)
-        self._rules[key] = rule
+        insort(self._keys, key)
+        self._later[key] = rule
         self.principals[key[3]] = self.principals.get(key[3], 0) + 1
         self.types[key[0]] = self.types.get(key[0], 0) + 1
 
@@ -269,19 +272,19 @@ class Listing:
         return len(self._keys)
 
     def __iter__(self) -> Iterator[StandardAclWithId]:
-        return map(self._rules.__getitem__, self._keys)
+        return map(self.rule, self._keys)
 
     def find(self, criteria: Criteria) -> FoundRules:
         """Return the matching rules, in order."""
         anything = criteria.anything.lower()
         longest = max((anything, *criteria.texts().values()), key=len)
         if not longest:
-            return FoundRules(criteria.of(self._keys), self._rules)
+            return FoundRules(criteria.of(self._keys), self.rule)
         # Every text of a rule is in its line of the haystack, which finds in a fraction of the time that keys take.
         keys = self.rules_index.find(longest)
         if longest != anything:
             keys = [key for key in keys if anything in _text(key)]
-        return FoundRules(criteria.of(keys), self._rules)
+        return FoundRules(criteria.of(keys), self.rule)
 
     def count_names(self, resource_type: int, prefix: str = "") -> int:
         """Return how many names of a type begin so; a name and a prefix that are spelled alike are two."""
@@ -314,7 +317,7 @@ class Listing:
 
     def has_rule(self, key: Key) -> bool:
         """Return whether the rule of a key is there."""
-        return key in self._rules
+        return (self._later[key] is not None) if key in self._later else key in self._rules
 
     def has(self, entry: "Entry") -> bool:
         """Return whether rules have a principal, or a name."""
@@ -322,7 +325,8 @@ class Listing:
 
     def rule(self, key: Key) -> StandardAclWithId:
         """Return the rule of a key."""
-        return self._rules[key]
+        rule = self._later.get(key)
+        return self._rules[key] if rule is None else rule
 
     def on_type(self, resource_type: int) -> Sequence[Key]:
         """Return the keys of the rules on a type."""
@@ -375,7 +379,7 @@ _MOST_LATER = 10_000
 _TEXTS = 16
 """Texts whose matches are kept."""
 _SINGLY = 500
-"""Up to so many changes are made one by one in the rules that were found."""
+"""Up to so many changes are made one by one in what is in order."""
 
 
 # Rules by a part of their texts. The texts of all rules are joined once, not again for each state.
@@ -1034,6 +1038,8 @@ class ChangeIndex:
     _timeline: RuleTimeline | None = field(default=None, init=False)
     _positions: dict[Hashable, list[int]] = field(factory=dict, init=False)
     """By rule, principal, and (type, name, pattern type): the positions before the changes, in order."""
+    _names: list[NameKey] = field(factory=list, init=False)
+    """Type, name and pattern type of the resources in changes, each once, in order."""
     _days: dict[int, list[int]] = field(factory=dict, init=False)
     """By day since 1970: how many rules were added and removed."""
     _added: list[int] = field(factory=lambda: [0], init=False)
@@ -1046,6 +1052,14 @@ class ChangeIndex:
             self._follow(timeline)
             return [each for each in self._positions.get(key, ()) if each < len(timeline)]
 
+    def last(self, timeline: RuleTimeline, key: Hashable, before: int) -> int | None:
+        """Return the last of these positions that is less than another one; None without such a change."""
+        with self._lock:
+            self._follow(timeline)
+            positions = self._positions.get(key, ())
+            place = bisect_left(positions, before)
+            return positions[place - 1] if place else None
+
     def positions_on(self, timeline: RuleTimeline, pattern: ResourcePattern) -> list[int]:
         """Return the positions of the changes of rules that cover a name, or some names with a prefix."""
         kind, name = pattern.resource_type, pattern.name
@@ -1057,12 +1071,8 @@ class ChangeIndex:
         with self._lock:
             self._follow(timeline)
             if pattern.pattern_type == PatternType.PREFIXED:
-                below = (
-                    key
-                    for key in self._positions
-                    if isinstance(key, tuple) and key[0] == kind and key[1].startswith(name)
-                )
-                keys = dict.fromkeys((*keys, *below))
+                low, high = _span(self._names, kind, name)
+                keys = dict.fromkeys((*keys, *self._names[low:high]))
             positions = sorted(each for key in keys for each in self._positions.get(key, ()))
         return positions[: bisect_left(positions, len(timeline))]
 
@@ -1089,15 +1099,24 @@ class ChangeIndex:
         start = 0 if known is None else len(known)
         if known is None or known.begin != timeline.begin or known.changes[-1:] != timeline.changes[start - 1 : start]:
             start = 0
-            self._positions, self._days, self._added = {}, {}, [0]
+            self._positions, self._names, self._days, self._added = {}, [], {}, [0]
+        come: list[NameKey] = []
         for position, change in enumerate(timeline.changes[start:], start):
             acl = change.rule.acl
-            for key in (acl, acl.principal, (acl.resource_type, acl.resource_name, acl.pattern_type)):
+            name = acl.resource_type, acl.resource_name, acl.pattern_type
+            if name not in self._positions:
+                come.append(name)
+            for key in (acl, acl.principal, name):
                 self._positions.setdefault(key, []).append(position)
             if change.timestamp >= 0:
                 counts = self._days.setdefault(change.timestamp // DAY_MS, [0, 0])
                 counts[0 if is_added(change) else 1] += 1
             self._added.append(self._added[-1] + is_added(change))
+        if len(come) > _SINGLY:
+            self._names = sorted(chain(self._names, come))
+        else:
+            for name in come:
+                insort(self._names, name)
         self._timeline = timeline
 
 
@@ -1131,9 +1150,8 @@ class History:
 
     def added(self, timeline: RuleTimeline, acl: StandardAcl, offset: int) -> Change | None:
         """Return the change that added a rule of the state at an offset; None: it is not known."""
-        before = timeline.position(offset)
-        changes = (timeline.changes[each] for each in reversed(self.index.positions(timeline, acl)) if each < before)
-        last = next(changes, None)
+        position = self.index.last(timeline, acl, timeline.position(offset))
+        last = None if position is None else timeline.changes[position]
         return last if last is not None and is_added(last) and not last.gap else None
 
     def at_positions(self, timeline: RuleTimeline, positions: Sequence[int]) -> list[tuple[Change, ApplyNote | None]]:

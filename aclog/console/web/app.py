@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from functools import cache
 from mimetypes import guess_type
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar, TypeVarTuple
 from weakref import WeakValueDictionary
@@ -39,6 +40,7 @@ from aclog.console.pages.draft import PLAN_PATH as PLAN
 from aclog.console.pages.draft import draft_page, drafted, intent_of, planned
 from aclog.console.pages.generations import View
 from aclog.console.pages.page import BadParameterError, File, Form, Mark, Notice, Page, Parameters, url
+from aclog.console.pages.span import is_settled
 from aclog.console.pages.states import (
     DAY_MS,
     Console,
@@ -50,7 +52,7 @@ from aclog.console.pages.states import (
 )
 from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS
 from aclog.console.shared import NoTurnError, Precedence, Turns
-from aclog.console.web.rendering import STATIC, Around, KeptPages, MadePage, page_object, table_csv
+from aclog.console.web.rendering import STATIC, Around, Kept, MadePage, page_object, table_csv
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.primitives import current_time_ms, elapsed_seconds
 from aclog.metalog.text_forms import comma_parts
@@ -291,7 +293,7 @@ class Pools:
 # The console's application: each view under its path, and the endpoint that reports changes.
 
 
-_PAGES, _COSTLY_PAGES, _VIEWERS = 64, 32, 256
+_PAGES, _COSTLY_PAGES, _VIEWERS, _COMPLETIONS = 64, 32, 256, 256
 _RETRY_S = 1
 """Retry-After of a refusal, and the delay before it is sent: a client that keeps retrying does so once per second."""
 _OTHERS_DECIDE = (
@@ -319,8 +321,10 @@ class WebConsole:
     retry_s: float = _RETRY_S
     """The delay of a refusal, in seconds."""
     _pools: Pools = field(init=False)
-    _caches: dict[tuple[bool, bool], KeptPages] = field(factory=dict, init=False)
+    _caches: dict[tuple[bool, bool], Kept[MadePage]] = field(factory=dict, init=False)
     """By whether the viewer sees all, and whether the page is costly: pages of one kind evict no others."""
+    _completions: Kept[tuple[bytes, bool]] = field(init=False)
+    """For viewers who see everything: completions as JSON, and whether the history had reached their state."""
     _own: "OrderedDict[str, OwnStates]" = field(factory=OrderedDict, init=False)
     """By principal, for viewers who see their own permissions only."""
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
@@ -330,7 +334,8 @@ class WebConsole:
         for sees_all in (False, True):
             for costs_more in (False, True):
                 most = _COSTLY_PAGES if costs_more else _PAGES
-                self._caches[sees_all, costs_more] = KeptPages(most=most)
+                self._caches[sees_all, costs_more] = Kept(most=most, lasts=attrgetter("lasts"))
+        self._completions = Kept(most=_COMPLETIONS, lasts=itemgetter(1))
 
     def app(self) -> ASGIApp:
         """Return the application, guarded."""
@@ -581,15 +586,26 @@ class WebConsole:
         try:
             parameters = Parameters.of(request.scope.get("query_string", b""))
             if is_costly(COMPLETE_PATH, parameters):
-                matches = await self._pools.costly(self._viewer(request), completions, console, parameters)
+                answer, _ = await self._pools.costly(self._viewer(request), _completed, console, parameters)
             else:
-                matches = await self._pools.completing(completions, console, parameters)
+                answer = await self._completed(console, parameters)
         except NoTurnError:
             return await self._busy(request, COMPLETE_PATH)
         except _REFUSALS as error:
             page, status = _refused(COMPLETE_PATH, error, console)
             return JSONResponse({"completions": [], "error": page.notices[0].text}, status)
-        return _json_text({"completions": matches}, 200)
+        return Response(answer, media_type="application/json")
+
+    async def _completed(self, console: Console, parameters: Parameters) -> bytes:
+        """Return completions of the newest state as JSON, made once: many viewers type the same first letters."""
+
+        async def make() -> tuple[bytes, bool]:
+            return await self._pools.completing(_completed, console, parameters)
+
+        if console.own is not None:
+            return (await make())[0]
+        key = (console.version, tuple(sorted(parameters.values.items())))
+        return (await self._completions.get(self.console.states.now(), key, make))[0]
 
     async def _healthy(self, _request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -701,13 +717,18 @@ def _confirmed(page: Page, around: Around) -> Page:
 
 
 def _json(page: Page, status: int) -> Response:
-    return _json_text(page_object(page), status)
+    return Response(_json_bytes(page_object(page)), status, media_type="application/json")
 
 
-def _json_text(value: object, status: int) -> Response:
+def _json_bytes(value: object) -> bytes:
     # Lone surrogates of hostile names have no UTF-8: JSON has escapes for them.
-    data = json_text(value).encode("utf-8", "backslashreplace")
-    return Response(data, status, media_type="application/json")
+    return json_text(value).encode("utf-8", "backslashreplace")
+
+
+def _completed(console: Console, parameters: Parameters) -> tuple[bytes, bool]:
+    """Return completions as JSON, and whether the history had reached their state."""
+    has_history = is_settled(console, console.states.now().offset)
+    return _json_bytes({"completions": completions(console, parameters)}), has_history
 
 
 def _time(console: Console) -> str:

@@ -4,12 +4,14 @@ import asyncio
 import csv
 import gzip
 import io
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
+from typing import Generic, TypeVar
 
 from attrs import define, evolve, field, frozen
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -46,8 +48,9 @@ def cell_html(cell: Cell) -> Markup:
 
 def rows_html(table: Table) -> Markup:
     """Return the rows of a table."""
-    begins = [_NUMBER if column.is_number else _TEXT for column in table.columns]
-    return Markup("\n".join(_row(row, begins) for row in table.rows))  # noqa: S704 (its texts are escaped)
+    begins = tuple(_NUMBER if column.is_number else _TEXT for column in table.columns)
+    rows = ((_short_row if _is_short(row) else _row)(row, begins) for row in table.rows)
+    return Markup("\n".join(rows))  # noqa: S704 (its texts are escaped)
 
 
 def lines_html(table: Table) -> Markup:
@@ -112,9 +115,21 @@ def _bar(place: int, bar: Bar, most: int) -> str:
 
 
 _TEXT, _NUMBER = "<td>", '<td class="number">'
+_SHARED_ROWS, _SHORT = 4_096, 1_000
+"""Rows that are kept for the next page, and the most characters of a cell in one, with its address."""
 
 
-def _row(row: Row, begins: list[str]) -> str:
+def _is_short(row: Row) -> bool:
+    return not any(len(cell.text) + len(cell.url or "") > _SHORT or cell.others for cell in row.cells)
+
+
+@lru_cache(_SHARED_ROWS)
+def _short_row(row: Row, begins: tuple[str, ...]) -> str:
+    """Return a row of a table: most are as on the page of the state before."""
+    return _row(row, begins)
+
+
+def _row(row: Row, begins: tuple[str, ...]) -> str:
     cells = "".join(f"{begin}{_cell(cell)}</td>" for begin, cell in zip(begins, row.cells, strict=True))
     look = _look(row)
     mark = f' class="{look}"' if look else ""
@@ -126,14 +141,19 @@ def _look(row: Row) -> str:
     return "" if look is None else f"row-{look}"
 
 
+_PLAIN = re.compile("[A-Za-z0-9 %()*+,./:=?_-]*")
+"""Texts that are printable, and need no escapes: most of a page's."""
+
+
 def _bdi(text: str) -> str:
-    return f"<bdi>{escape(printable(text))}</bdi>"
+    return f"<bdi>{text if _PLAIN.fullmatch(text) else escape(printable(text))}</bdi>"
 
 
 def _cell(cell: Cell) -> str:
     text = _bdi(cell.text)
     if cell.url:
-        text = f'<a href="{escape(cell.url)}"{_mark(cell.mark)}>{text if cell.text else "<bdi>(empty)</bdi>"}</a>'
+        address = cell.url if _PLAIN.fullmatch(cell.url) else escape(cell.url)
+        text = f'<a href="{address}"{_mark(cell.mark)}>{text if cell.text else "<bdi>(empty)</bdi>"}</a>'
     elif cell.mark is not None:
         text = f"<span{_mark(cell.mark)}>{text}</span>"
     return "<br>".join((text, *map(_cell, cell.others))) if cell.others else text
@@ -334,6 +354,11 @@ class MadePage:
         answer = answer_html(page, parameters) if wants_html else ""
         return cls(page=page, parameters=parameters, status=status, answer=answer)
 
+    @property
+    def lasts(self) -> bool:
+        """Whether it is the page of later requests of the same state."""
+        return self.status < _REFUSED and self.page.is_settled
+
     def document(self, around: Around) -> bytes:
         """Return the page as a document."""
         if self._around is None or self._around != evolve(around, csrf_token=self._around.csrf_token):
@@ -356,29 +381,32 @@ _LEVEL = 3
 """Of gzip: a page takes less than a millisecond, and higher levels save little."""
 
 
-# The pages of the newest state: each is made once, in a thread, for all requests.
+# The answers of the newest state: each is made once, in a thread, for all requests.
 
 
 _REFUSED = 400
 """The lowest status of an error page."""
+_Made = TypeVar("_Made")
 
 
 @define(eq=False, kw_only=True)
-class KeptPages:
-    """Owned by the event loop: no call but those of the pages themselves runs elsewhere."""
+class Kept(Generic[_Made]):
+    """Owned by the event loop: no call but those of the answers themselves runs elsewhere."""
 
     most: int
+    lasts: Callable[[_Made], bool]
+    """Whether an answer is that of later requests of the same state."""
     _of: object = field(default=None, init=False)
     """The newest state; no other is held on to."""
-    _pages: "OrderedDict[Hashable, MadePage]" = field(factory=OrderedDict, init=False)
-    _making: "dict[Hashable, asyncio.Task[MadePage]]" = field(factory=dict, init=False)
+    _pages: "OrderedDict[Hashable, _Made]" = field(factory=OrderedDict, init=False)
+    _making: "dict[Hashable, asyncio.Task[_Made]]" = field(factory=dict, init=False)
 
     async def get(
-        self, state: object, key: Hashable, make: Callable[[], Awaitable[MadePage]], *, is_moving: bool = False
-    ) -> MadePage:
-        """Return a page of a state; concurrent requests wait while it is being made.
+        self, state: object, key: Hashable, make: Callable[[], Awaitable[_Made]], *, is_moving: bool = False
+    ) -> _Made:
+        """Return an answer of a state; concurrent requests wait while it is being made.
 
-        `is_moving`: the key means another page later, so that it is made anew for later requests.
+        `is_moving`: the key means another answer later, so that it is made anew for later requests.
         """
         self.follow(state)
         page = self._pages.get(key)
@@ -392,28 +420,28 @@ class KeptPages:
         return await asyncio.shield(making)  # a cancelled request does not cancel it for the others
 
     def follow(self, state: object) -> None:
-        """Keep pages of this state only."""
+        """Keep answers of this state only."""
         if self._of is not state:
             self._of = state
             self._pages.clear()
             self._making.clear()  # requests that wait still get it
 
     async def _render(
-        self, state: object, key: Hashable, make: Callable[[], Awaitable[MadePage]], *, is_kept: bool
-    ) -> MadePage:
+        self, state: object, key: Hashable, make: Callable[[], Awaitable[_Made]], *, is_kept: bool
+    ) -> _Made:
         try:
             page = await make()
         finally:
             if self._making.get(key) is asyncio.current_task():
                 del self._making[key]
-        if is_kept and self._of is state and page.status < _REFUSED and page.page.is_settled:
+        if is_kept and self._of is state and self.lasts(page):
             self._pages[key] = page
             while len(self._pages) > self.most:
                 self._pages.popitem(last=False)
         return page
 
 
-def _consume_error(task: "asyncio.Task[MadePage]") -> None:
+def _consume_error(task: "asyncio.Task[_Made]") -> None:
     """Retrieve an exception that no request waits for any more."""
     if not task.cancelled():
         task.exception()

@@ -1,17 +1,19 @@
 """The listing beside a naive one, and one that follows states beside one that is made anew."""
 
-from itertools import groupby
+from itertools import groupby, pairwise
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import StandardAcl, record_of
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId, record_of
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
-from aclog.console.pages.states import Criteria, Listing, key_of
+from aclog.authorizer.codes import WILDCARD, AclOperation, PatternType, ResourceType
+from aclog.console.live import RuleTimeline
+from aclog.console.pages.states import ChangeIndex, Criteria, Listing, key_of
 from aclog.metalog.records import RemoveAccessControlEntryRecord
+from aclog.snapshots.history import Change, ChangeKind
 from tests.support.analysis.policies import image_of
 from tests.support.builders.acls import acl
 
@@ -43,6 +45,7 @@ def followed(states: list[frozenset[StandardAcl]], merged: int) -> AclsImage:
             acls = acls.merged()
         listing = listing.followed_by(acls)
         assert list(listing) == list(Listing.of(acls))
+        assert {each for each in have.keys() | wanted if listing.has_rule(key_of(each))} == wanted
         anew = Listing.of(acls)
         assert list(listing.principals.items()) == list(anew.principals.items())
         assert list(listing.types.items()) == list(anew.types.items())
@@ -58,12 +61,58 @@ def test_following_ends_as_beginning_anew(states: list[frozenset[StandardAcl]], 
     assert {rule.acl for rule in followed(states, merged)} == states[-1]
 
 
+@given(STATES, st.integers(0, 3))
+def test_following_joins_what_came_later(states: list[frozenset[StandardAcl]], apart: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("aclog.console.pages.states._MOST_APART", apart)
+        assert {rule.acl for rule in followed(states, len(states))} == states[-1]
+
+
+def covers_some(rule: StandardAcl, prefix: str) -> bool:
+    """Whether a rule covers topics whose names begin so."""
+    if rule.resource_type != ResourceType.TOPIC:
+        return False
+    if rule.pattern_type == PatternType.PREFIXED and rule.resource_name and prefix.startswith(rule.resource_name):
+        return True
+    is_every = rule.pattern_type == PatternType.LITERAL and rule.resource_name == WILDCARD
+    return is_every or rule.resource_name.startswith(prefix)
+
+
+@given(
+    st.lists(RULES, max_size=40, unique=True), st.lists(st.integers(0, 40), max_size=3), st.sampled_from(NAMES), RULES
+)
+def test_an_index_of_changes_finds_them(
+    rules: list[StandardAcl], ends: list[int], name: str, rule: StandardAcl
+) -> None:
+    timeline, index = RuleTimeline.at(AclsImage.empty(), offset=0, timestamp=0), ChangeIndex()
+    about = ResourcePattern(resource_type=ResourceType.TOPIC, name=name, pattern_type=PatternType.PREFIXED)
+    for begin, end in pairwise(sorted({0, *ends, 40})):
+        changes = [
+            Change(
+                offset=offset,
+                end_offset=offset + 1,
+                timestamp=offset,
+                kind=ChangeKind.ADDED,
+                rule=StandardAclWithId(id=UUID(int=offset), acl=each),
+            )
+            for offset, each in list(enumerate(rules))[begin:end]
+        ]
+        if changes:
+            timeline = timeline.followed_by(changes, end=begin + len(changes), acls=image_of(rules[:end]))
+        covers = [place for place, change in enumerate(timeline.changes) if covers_some(change.rule.acl, name)]
+        assert index.positions_on(timeline, about) == covers
+        places = [place for place, each in enumerate(timeline.changes) if each.rule.acl == rule]
+        for before in range(len(timeline) + 1):
+            last = max((place for place in places if place < before), default=None)
+            assert index.last(timeline, rule, before) == last
+
+
 @given(st.frozensets(RULES, max_size=40))
 def test_a_listing_that_gives_way_to_others_is_the_same(rules: frozenset[StandardAcl]) -> None:
     acls, paused = image_of(rules), []
     with_pauses = Listing.of(acls, lambda: paused.append(1))
     at_once = Listing.of(acls)
-    for each in ("_keys", "_names", "_rules", "_by_id", "principals", "types"):
+    for each in ("_keys", "_names", "_rules", "_has_ids", "principals", "types"):
         assert getattr(with_pauses, each) == getattr(at_once, each)
     assert list(with_pauses.principals) == list(at_once.principals)
     assert paused or not rules

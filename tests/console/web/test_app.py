@@ -53,6 +53,23 @@ def test_the_start_has_names_in_its_html(source: HeldSource) -> None:
     assert b"User:alice" in reply.body
 
 
+def test_completions_are_of_the_newest_state(source: HeldSource) -> None:
+    console = console_of(source)
+    app = WebConsole(console=console).app()
+
+    def principals() -> list[str]:
+        matches = ask(app, "GET", "/complete?q=ala").json["completions"]
+        return [each["text"] for each in matches if each["kind"] == "principal"]
+
+    assert principals() == principals() == []
+    source.current = image_of(acl("orders", "User:alan"))
+    look(console)
+    assert principals() == ["User:alan"]
+    source.current = image_of(*RULES)
+    look(console)
+    assert principals() == []
+
+
 @pytest.mark.parametrize("path", VIEWS)
 def test_every_view_answers_in_every_form(source: HeldSource, path: str) -> None:
     assert get(source, path).status == 200

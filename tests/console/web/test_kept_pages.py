@@ -1,17 +1,22 @@
 """Pages that are made once for all who ask, and documents that differ by the token of a session only."""
 
 import asyncio
+from operator import attrgetter
 
 import pytest
 
 from aclog.console.pages.page import Form, Page, Parameters
-from aclog.console.web.rendering import Around, KeptPages, MadePage, page_html
+from aclog.console.web.rendering import Around, Kept, MadePage, page_html
 
 POSTED = Form(key="ask", title="Ask", path="/", fields=(), submit="Ask", writes=True)
 
 
 def made(title: str, *, status: int = 200, is_settled: bool = True) -> MadePage:
     return MadePage.of(Page(path="/", title=title, parts=(POSTED,), is_settled=is_settled), Parameters(), status)
+
+
+def kept(most: int) -> Kept[MadePage]:
+    return Kept(most=most, lasts=attrgetter("lasts"))
 
 
 def around(token: str, status: str = "at 1") -> Around:
@@ -32,7 +37,7 @@ class Maker:
 
 def test_a_page_is_made_once_however_many_ask() -> None:
     async def asked() -> None:
-        pages, make = KeptPages(most=4), Maker()
+        pages, make = kept(4), Maker()
         waiting = [asyncio.ensure_future(pages.get("state", "key", make)) for _ in range(50)]
         await asyncio.sleep(0)
         make.let_go.set()
@@ -45,7 +50,7 @@ def test_a_page_is_made_once_however_many_ask() -> None:
 
 def test_who_gives_up_waiting_does_not_end_it_for_the_others() -> None:
     async def asked() -> None:
-        pages, make = KeptPages(most=4), Maker()
+        pages, make = kept(4), Maker()
         first, second = (asyncio.ensure_future(pages.get("state", "key", make)) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()
@@ -59,7 +64,7 @@ def test_who_gives_up_waiting_does_not_end_it_for_the_others() -> None:
 
 def test_what_is_asked_of_a_new_state_is_not_what_was_being_made_of_the_old_one() -> None:
     async def asked() -> None:
-        pages, old, new = KeptPages(most=4), Maker(), Maker()
+        pages, old, new = kept(4), Maker(), Maker()
         before = asyncio.ensure_future(pages.get("old", "key", old))
         await asyncio.sleep(0)
         new.number = 10
@@ -79,7 +84,7 @@ def test_what_is_asked_of_a_new_state_is_not_what_was_being_made_of_the_old_one(
 )
 def test_what_may_be_another_one_next_time_is_not_kept(how: dict, is_moving: bool) -> None:
     async def asked() -> None:
-        pages, make = KeptPages(most=4), Maker(**how)
+        pages, make = kept(4), Maker(**how)
         make.let_go.set()
         for number in (1, 2):
             found = await pages.get("state", "key", make, is_moving=is_moving)
@@ -93,7 +98,7 @@ def test_what_failed_is_made_again() -> None:
         raise ZeroDivisionError
 
     async def asked() -> None:
-        pages, make = KeptPages(most=4), Maker()
+        pages, make = kept(4), Maker()
         for found in await asyncio.gather(
             *(pages.get("state", "key", fails) for _ in range(3)), return_exceptions=True
         ):
@@ -106,7 +111,7 @@ def test_what_failed_is_made_again() -> None:
 
 def test_the_page_that_nobody_asked_for_the_longest_is_given_up() -> None:
     async def asked() -> None:
-        pages, make = KeptPages(most=2), Maker()
+        pages, make = kept(2), Maker()
         make.let_go.set()
         for key in ("a", "b", "a", "c"):
             await pages.get("state", key, make)
