@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from aclog.analysis.regions import Principals, Query, operations_of
 from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aclog.analysis.regions import Principals, Query
 
 _READ, _WRITE, _CREATE, _DELETE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE, AclOperation.DELETE
 _ALTER, _DESCRIBE = AclOperation.ALTER, AclOperation.DESCRIBE
@@ -40,8 +43,10 @@ class Need:
     every: bool = False
     """Whether the operations are needed on every name that the patterns cover."""
 
-    def query(self, principals: Principals, host: str | None = None) -> Query:
+    def query(self, principals: "Principals", host: str | None = None) -> "Query":
         """Return the query for the requests of the need, by some principals from one host, or from any."""
+        from aclog.analysis.regions import Query  # noqa: PLC0415 - commands that decide use the names of intents alone
+
         return Query(resources=self.patterns, operations=self.operations, principals=principals, host=host)
 
 
@@ -120,6 +125,8 @@ def requests_of(
     needs: Iterable[Need], resources: Sequence[ResourcePattern]
 ) -> Iterator[tuple[AclOperation, ResourcePattern]]:
     """Yield the requests of needs on the resources that are named, and on every name that a need covers."""
+    from aclog.analysis.regions import operations_of  # noqa: PLC0415 - as above
+
     for need in needs:
         for pattern in need.patterns:
             if need.every or pattern in resources:

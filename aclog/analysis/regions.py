@@ -26,7 +26,15 @@ from aclog.authorizer.acl import (
     parse_cidr,
     place_object,
 )
-from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, PatternType, ResourceType
+from aclog.authorizer.codes import (
+    CLUSTER_NAME,
+    LONGEST_TOPIC,
+    WILDCARD,
+    AclOperation,
+    PatternType,
+    ResourceType,
+    is_legal_topic,
+)
 from aclog.metalog.errors import printable, without_marks
 
 # A set of client addresses: some addresses and ranges, or all except some.
@@ -652,21 +660,11 @@ def query_of_region(region: Region) -> Query:
     )
 
 
-# Legal topic names (Kafka's Topic.validate). Kafka authorizes a request before it validates the name.
+# Examples of legal topic names. Kafka authorizes a request before it validates the name.
 
-
-LONGEST = 249
-"""In characters (Topic.MAX_NAME_LENGTH)."""
 
 LEGAL_CHARACTERS = "xabcdefghijklmnopqrstuvwyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 """Legal characters of a topic name; examples are made of the first one."""
-
-_LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-
-
-def is_legal_topic(name: str) -> bool:
-    """Return whether a name is a legal topic name."""
-    return _LEGAL.fullmatch(name) is not None and name not in (".", "..")
 
 
 # A request of a region as a verifiable example.
@@ -766,7 +764,7 @@ def _members(part: Subtree) -> Iterator[str]:
     below = deque([part.prefix])
     while below:
         name = below.popleft()
-        for longer in (name + character for character in LEGAL_CHARACTERS if len(name) < LONGEST):
+        for longer in (name + character for character in LEGAL_CHARACTERS if len(name) < LONGEST_TOPIC):
             if longer in part:
                 yield longer
             # Names below a member are equivalent to it, except below these two, which are illegal as topics.

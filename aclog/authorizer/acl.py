@@ -29,6 +29,7 @@ from aclog.authorizer.codes import (
 from aclog.authorizer.symbols import is_symbol, symbol_of_json, symbolic_fields
 from aclog.metalog.errors import SYMBOL_START, ConfigError, printable, without_marks
 from aclog.metalog.json_object import json_string, text_field
+from aclog.metalog.native import regex
 from aclog.metalog.primitives import parse_uuid, uuid_text
 from aclog.metalog.records import AccessControlEntryRecord
 
@@ -555,10 +556,10 @@ _COMMAND_OPERATIONS: dict[int, str] = {
 
 
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-_IPV4 = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}")
+_IPV4 = regex(rf"{_OCTET}(?:\.{_OCTET}){{3}}")
 """What the class below accepts as an IPv4 address, without the ten calls that it takes."""
-_SCOPE = re.compile(r"[0-9A-Za-z._@-]{1,32}")
-_WITH_PORT = re.compile(r"(?:(\d{1,3}(?:\.\d{1,3}){3})|\[([^\[\]]+)\]):\d{1,5}", re.ASCII)
+_SCOPE = regex(r"[0-9A-Za-z._@-]{1,32}")
+_WITH_PORT = regex(r"(?:(\d{1,3}(?:\.\d{1,3}){3})|\[([^\[\]]+)\]):\d{1,5}", re.ASCII)
 _MAX_EXCERPT = 80
 """Errors quote no more of an invalid text than this."""
 
@@ -634,11 +635,11 @@ def _long_form(address: IPv6Address) -> str:
 # of the machine that decides.
 
 
-_IPV4_RANGE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})/([0-9]{1,2})")
-_IPV6_RANGE = re.compile(
+_IPV4_RANGE = regex(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})/([0-9]{1,2})")
+_IPV6_RANGE = regex(
     r"(?P<open>\[)?(?P<base>[0-9A-Fa-f:.]+)(%(?P<scope>[0-9]+))?(?(open)\])/(?P<sign>[+-]?)(?P<bits>\d+)"
 )
-_LIKE_A_RANGE = re.compile(r"(?=[^/]*[.:])\[?[0-9A-Fa-f.:]+(%[0-9A-Za-z]+)?\]?/[+-]?\d+")
+_LIKE_A_RANGE = regex(r"(?=[^/]*[.:])\[?[0-9A-Fa-f.:]+(%[0-9A-Za-z]+)?\]?/[+-]?\d+")
 _BMP = "\uffff"
 _LONGEST_IPV4 = 15
 _BITS = {4: 32, 6: 128}
@@ -773,9 +774,9 @@ def looks_like_cidr(text: str) -> bool:
 # ACLs that never match: valid for Kafka, but probably a mistake. A DENY among them has no effect.
 
 
-_COMMA = re.compile(r"(?<!\\),")
+_COMMA = regex(r"(?<!\\),")
 """An unescaped comma; the value of a distinguished name may have escaped ones (RFC 2253)."""
-_TYPE = re.compile(r"\s*\w+:")
+_TYPE = regex(r"\s*\w+:")
 
 
 def reasons_unmatched(acl: StandardAcl, *, cidr: bool) -> Iterator[str]:

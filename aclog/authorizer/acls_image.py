@@ -1,14 +1,15 @@
 """The ACL part of a metadata image: all ACLs at one moment, immutable, their content as bytes, and their changes."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, IntEnum, StrEnum
 from functools import cache, cached_property
 from hashlib import blake2b
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
-import numpy as np
 from attrs import define, field, frozen
 
 from aclog.authorizer.acl import (
@@ -31,18 +32,24 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.index import layout, queries, subjects
 from aclog.authorizer.index.acl_index import AclIndex, Change, apply_changes, key_of, merged_rows
-from aclog.authorizer.index.base import Subject, base_of, build, rows_of_acls, rows_of_columns
-from aclog.authorizer.index.odd_rules import odd_rules
+from aclog.authorizer.index.base import Subject, base_of, build, empty_base, rows_of_acls, rows_of_columns
 from aclog.authorizer.index.queries import encoded_records
-from aclog.authorizer.index.rule_columns import RuleColumns, rule_columns
 from aclog.authorizer.interface import AuthorizationResult, InvalidRequestError
 from aclog.authorizer.settings import is_set
 from aclog.metalog.batches import crc32c
 from aclog.metalog.codec import ACL_CONTENT, decode_record, encode_acl, encode_record
 from aclog.metalog.columns import AclColumns, read_acls
 from aclog.metalog.errors import SYMBOL_START, ConfigError, DecodeError, ReplayError
+from aclog.metalog.native import regex
 from aclog.metalog.primitives import ZERO
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from aclog.authorizer.index.rule_columns import RuleColumns
+else:
+    from aclog.metalog.native import np
 
 # The ACL part of a metadata image: all ACLs of one moment, immutable and indexed (AclsImage).
 
@@ -110,7 +117,7 @@ def check_by_resource_type(operation: int, resource_type: int) -> None:
         )
 
 
-_MARK = re.compile(re.escape(SYMBOL_START.encode()))
+_MARK = regex(re.escape(SYMBOL_START.encode()))
 
 
 @define(eq=False)
@@ -335,7 +342,7 @@ class AclsImage:
         """Yield the ids in [low, high), given as integers, in ascending order, lazily."""
         return queries.ids(self.index, low, high)
 
-    def changed_ids(self, before: "AclsImage") -> tuple[set[int], set[int]] | None:
+    def changed_ids(self, before: AclsImage) -> tuple[set[int], set[int]] | None:
         """Return the ids of ACLs that only `before` has, and of those that only this image has, as integers.
 
         An id that was removed and added again is in both. The cost is that of the changes since the base was built,
@@ -357,10 +364,14 @@ class AclsImage:
 
     def columns(self, acl_filter: AclBindingFilter) -> RuleColumns | None:
         """Return the same as columns; None if the filter names a resource, a principal or a host."""
+        from aclog.authorizer.index.rule_columns import rule_columns  # noqa: PLC0415 - no decision needs it
+
         return rule_columns(self.index, acl_filter)
 
     def odd_rules(self, is_odd: Callable[[StandardAcl], bool]) -> Iterator[StandardAclWithId]:
         """Yield the ACLs for which `is_odd` holds (aclog.authorizer.index.odd_rules: of which parts it may be)."""
+        from aclog.authorizer.index.odd_rules import odd_rules  # noqa: PLC0415 - as above
+
         return odd_rules(self.index, is_odd)
 
     def by_resource_type(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
@@ -418,7 +429,7 @@ class AclsImage:
 @cache
 def _empty_index() -> AclIndex:
     """Return the index without ACLs, made once: every new authorizer begins with it."""
-    return AclIndex(build(rows_of_acls(())))
+    return AclIndex(empty_base())
 
 
 def _unpickled(data: bytes, checksum: int, documented: bool, cidr: bool) -> AclsImage:
@@ -617,7 +628,7 @@ class ChangedOrigins:
     _changed: Mapping[StandardAcl, FileOrigin]
 
     @staticmethod
-    def of_changes(before: Origins, changes: Iterable[RuleChange]) -> "ChangedOrigins":
+    def of_changes(before: Origins, changes: Iterable[RuleChange]) -> ChangedOrigins:
         """Return the locations before and after the changes."""
         return ChangedOrigins(before, {each.acl: each.origin for each in changes if each.origin is not None})
 

@@ -15,6 +15,7 @@ from aclog.authorizer.acl import StandardAclWithId, code_name
 from aclog.authorizer.acls_image import AclsImage, Decision
 from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
+from aclog.metalog.native import regex
 
 # Audit hooks: receivers of an authorizer's decisions, and the outcomes that a hook selects.
 
@@ -188,33 +189,33 @@ _LITERAL = "LITERAL:"
 
 _FREE = r"([^ ]*+(?: [^ ]*+)*?)"
 """Any text, as short as possible, word by word: the part after it begins with a space."""
-_LINE = re.compile(
+_LINE = regex(
     rf"{_HEAD}{_FREE}{_ACCESS}{_FREE}(?:{_REQUEST}(?: based on rule ({_RULE}))?)?{_TAIL}", re.ASCII | re.DOTALL
 )
 MESSAGE: Final = "Principal = "
 """How the message of every authorizer begins, in every layout."""
-_MESSAGE = re.compile(
+_MESSAGE = regex(
     rf"{MESSAGE}{_FREE}{_ACCESS}{_FREE}(?:{_REQUEST}(?: based on rule ({_RULE}))?)?\Z", re.ASCII | re.DOTALL
 )
 _SHORT_RULE = r"SuperUser|DefaultAllow|DefaultDeny|MatchingAcl\(acl=StandardAcl(?:\[.*?\]|\(.*?\))\)"
-_CERTAIN = re.compile(
+_CERTAIN = regex(
     rf"{MESSAGE}{_FREE}{_ACCESS}{_FREE}{_REQUEST}(?: based on rule (?:{_SHORT_RULE}))?", re.ASCII | re.DOTALL
 )
-_BY_RULE = re.compile(rf"{_REQUEST} based on rule (?:{_SHORT_RULE})", re.ASCII | re.DOTALL)
-_FIND_REQUEST = re.compile(_REQUEST, re.ASCII).search
+_BY_RULE = regex(rf"{_REQUEST} based on rule (?:{_SHORT_RULE})", re.ASCII | re.DOTALL)
+_FIND_REQUEST = regex(_REQUEST, re.ASCII)
 _PARTS: Final = (
-    (" from host = ", re.compile(_ACCESS, re.ASCII)),
-    (" for request = ", re.compile(_REQUEST, re.ASCII)),
+    (" from host = ", regex(_ACCESS, re.ASCII)),
+    (" for request = ", regex(_REQUEST, re.ASCII)),
 )
 """(A literal in the part, the part), each of which a line has at most once. The literal is quicker to count."""
 
-_ANY_HEAD = re.compile(rf"{TIME}\] [A-Z]+ ", re.ASCII)
-_ANY_TAIL = re.compile(r" \([\w.$-]++\)\r?\Z", re.ASCII)
-_SHORT_TAIL = re.compile(r" \((?:k\w*\.)?(?:a\w*\.)?logger\)\r?", re.ASCII)
+_ANY_HEAD = regex(rf"{TIME}\] [A-Z]+ ", re.ASCII)
+_ANY_TAIL = regex(r" \([\w.$-]++\)\r?\Z", re.ASCII)
+_SHORT_TAIL = regex(r" \((?:k\w*\.)?(?:a\w*\.)?logger\)\r?", re.ASCII)
 """The logger's name as `%c{1}` and `%c{1.}` abbreviate it: another layout."""
-_OUR_TAIL = re.compile(_TAIL, re.ASCII)
-_BLANK = re.compile(r"\s*+\Z", re.ASCII)
-_HEADED = re.compile(HEAD, re.ASCII)
+_OUR_TAIL = regex(_TAIL, re.ASCII)
+_BLANK = regex(r"\s*+\Z", re.ASCII)
+_HEADED = regex(HEAD, re.ASCII)
 _ALLOWED, _DENIED = " is Allowed", " is Denied"
 _HOST, _RESOURCE = " from host = ", " on resource = "
 
@@ -275,7 +276,7 @@ def _has_second_time(line: str) -> bool:
     return _LATER_TIME.search(line, 1, max(line.find(MESSAGE), 0)) is not None
 
 
-_LATER_TIME = re.compile(r"\[[0-9]{4}-")
+_LATER_TIME = regex(r"\[[0-9]{4}-")
 
 
 def _is_fragment(line: str) -> bool:
@@ -297,7 +298,7 @@ def _is_beginning(zeroed: str) -> bool:
     )
 
 
-_END_OF_MESSAGE = re.compile(
+_END_OF_MESSAGE = regex(
     r" with resourceRefCount = [0-9]| based on rule (?:SuperUser|Default|MatchingAcl)"
     r"|permissionType=[A-Z]{4,5}[\])}]\).{0,99}?kafka\.authorizer\.logger",
     re.ASCII,
@@ -305,7 +306,7 @@ _END_OF_MESSAGE = re.compile(
 """Texts that only messages about accesses have."""
 _TAIL_TEXT = " (kafka.authorizer.logger)"
 _LONGEST_BEGINNING = 50
-_TIME_AND_LEVEL = re.compile(r"\[0000-00-00[ T]00:00:00[,.]000\] [A-Z]*+")
+_TIME_AND_LEVEL = regex(r"\[0000-00-00[ T]00:00:00[,.]000\] [A-Z]*+")
 
 
 _FOR_REQUEST = " for request = "
@@ -362,7 +363,7 @@ def _parsed(level: str | None, parts: Sequence[Any]) -> ParsedLine:
         return ParsedLine(reason=Reason.UNREADABLE)
     literal = name.startswith(_LITERAL)
     if case == "O":
-        if rule is not None or (request is None and _FIND_REQUEST(name)):
+        if rule is not None or (request is None and _FIND_REQUEST.search(name)):
             return ParsedLine(reason=Reason.AMBIGUOUS)  # SimpleAclAuthorizer with such a name, or a forgery
     elif rule is None or not literal:
         return ParsedLine(reason=Reason.UNREADABLE)

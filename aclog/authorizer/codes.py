@@ -5,6 +5,9 @@ They are the enums of org.apache.kafka.common.acl and .resource.
 
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import Final
+
+from aclog.metalog.native import regex
 
 
 class NamedCode(IntEnum):
@@ -114,3 +117,17 @@ SUPPORTED_OPERATIONS: Mapping[ResourceType, tuple[AclOperation, ...]] = {
     ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }
 """Each type also supports ALL (AclEntry.supportedOperations of Kafka 4.3.1)."""
+
+
+# Legal topic names (Kafka's Topic.validate).
+
+
+LONGEST_TOPIC: Final = 249
+"""In characters (Topic.MAX_NAME_LENGTH)."""
+
+_LEGAL_TOPIC = regex(rf"[a-zA-Z0-9._-]{{1,{LONGEST_TOPIC}}}")
+
+
+def is_legal_topic(name: str) -> bool:
+    """Return whether a name is a legal topic name."""
+    return _LEGAL_TOPIC.fullmatch(name) is not None and name not in (".", "..")

@@ -1,6 +1,5 @@
 """ACL control (AclControlManager): from a request to create or delete ACLs to records."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
@@ -15,6 +14,7 @@ from aclog.authorizer.interface import AclCreateResult, AclDeleteResult, AclRequ
 from aclog.authorizer.settings import RANGES_LEVEL, Generation, no_colon
 from aclog.authorizer.symbols import symbol_refusal
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.native import regex
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 # The checks of CreateAcls on a single ACL: in a broker's parser, in AclApis and in AclControlManager, in this order.
@@ -22,7 +22,7 @@ from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlE
 
 _UNSUPPORTED_VERSION, _INVALID_REQUEST = 35, 42
 
-_IPV4_RANGE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})/([0-9]{1,2})")
+_IPV4_RANGE = regex(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})/([0-9]{1,2})")
 _IPV4, _IPV6_BITS = 4, 128
 _INT_END = 1 << 31
 """The end of the range of Java's Integer.parseInt."""

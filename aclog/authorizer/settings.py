@@ -3,7 +3,6 @@
 Super users and allow.everyone.if.no.acl.found; also names of principals and resources in questions.
 """
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
@@ -16,6 +15,7 @@ from aclog.authorizer.acl import parse_name as parse_enum_name
 from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.native import regex
 
 # The properties of the authorizer: `super.users`, `allow.everyone.if.no.acl.found` and `aclog.cidr.enabled`.
 
@@ -61,7 +61,7 @@ def parse_super_users(text: str | None) -> frozenset[str]:
     return users
 
 
-_SECOND_NAME = re.compile(r"(?<!\\)[,|]\s*\w+:|\sUser:")
+_SECOND_NAME = regex(r"(?<!\\)[,|]\s*\w+:|\sUser:")
 """What looks like the beginning of another principal within one; an attribute of a distinguished name has `=`."""
 
 
@@ -129,7 +129,7 @@ def no_colon(text: str) -> str:
 # Kafka's own commands, its requests and rules have names as they are, with a pattern type: LITERAL or PREFIXED.
 
 
-_STAR = re.compile(r"(?<!\\)(\\*)\*")
+_STAR = regex(r"(?<!\\)(\\*)\*")
 """A star with all backslashes right before it; a long run without a star is looked at once."""
 _MAX_EXCERPT = 80
 
@@ -310,7 +310,7 @@ _BY_CONTROLLERS: Mapping[int, AbstractSet[int]] = {
 undecided, and its controller decides it for the client's principal and address. DESCRIBE of a topic is not among it: of
 a deletion that is denied anyway, it only selects the error."""
 _OLDEST, _NEWEST = (0, 9), (4, 4)
-_VERSION = re.compile(r"(?P<major>[0-9]{1,2})\.(?P<minor>[0-9]{1,3})(\.[0-9]{1,3}){0,2}(-[0-9A-Za-z.]+)?")
+_VERSION = regex(r"(?P<major>[0-9]{1,2})\.(?P<minor>[0-9]{1,3})(\.[0-9]{1,3}){0,2}(-[0-9A-Za-z.]+)?")
 _MAX_VERSION_EXCERPT = 40
 
 

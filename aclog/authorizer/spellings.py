@@ -5,14 +5,15 @@ from fnmatch import translate
 
 from aclog.authorizer.acl import listed_principals
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL
+from aclog.metalog.native import regex
 
 ANY_ADDRESSES = ("0.0.0.0", "0:0:0:0:0:0:0:0", "::")  # noqa: S104  # hosts of rules, not to listen on
 """All addresses, where a server listens: no client connects from one."""
 
-_SIGNS = re.compile(r"[-_.\s]+")
-_UNEXPANDED = re.compile(r"\$\{[^}]*\}?|\{\{.*?(?:\}\}|$)|\$\([^)]*\)?|<[A-Za-z][\w -]*>|%\w+%")
-_TWICE = re.compile(r"(?P<kind>[A-Za-z]+):(?P=kind):")
-_SEPARATOR = re.compile(r"(?<!\\)[,;]")
+_SIGNS = regex(r"[-_.\s]+")
+_UNEXPANDED = regex(r"\$\{[^}]*\}?|\{\{.*?(?:\}\}|$)|\$\([^)]*\)?|<[A-Za-z][\w -]*>|%\w+%")
+_TWICE = regex(r"(?P<kind>[A-Za-z]+):(?P=kind):")
+_SEPARATOR = regex(r"(?<!\\)[,;]")
 
 
 def spelling_key(principal: str) -> str | None:

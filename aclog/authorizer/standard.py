@@ -101,7 +101,7 @@ _NO_TYPES: Final[dict[int, dict[str, int]]] = {}
 _NO_NAMES: Final[dict[str, int]] = {}
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Answers:
     """Masks of one image, in two generations (see aclog.authorizer.index.layout).
 
@@ -215,7 +215,7 @@ MAX_DECISIONS: Final = 1 << 12
 """The size of a generation of named decisions, of about 1 kB each."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class View:
     """What one call decides on: an image, the settings, and their caches.
 
@@ -384,7 +384,7 @@ def new_counts() -> Counts:
     return array("Q", (0, 0))
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class StandardSession:
     """A session of a StandardAuthorizer (AuthorizerSession), with a new handle when the view changes.
 

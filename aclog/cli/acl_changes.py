@@ -15,9 +15,8 @@ from aclog.authorizer.codes import SUPPORTED_OPERATIONS, AclOperation, PatternTy
 from aclog.authorizer.control import create_acls, delete_acls
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.authorizer.settings import RANGES_LEVEL
-from aclog.cli.flags.commands import Entry, RuleFlags, entry_of, resource_filter
 from aclog.cli.flags.question import CLUSTER, ResourceFlags, parse_principal
-from aclog.cli.flags.target import TargetFlags
+from aclog.cli.flags.target import Entry, RuleFlags, TargetFlags, entry_of, resource_filter
 from aclog.cli.images import matches_ranges, warn_of_unmatched
 from aclog.client import requests
 from aclog.client.connection import Connection, Role

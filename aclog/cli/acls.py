@@ -27,7 +27,6 @@ from aclog.authorizer.index.acl_index import Resource
 from aclog.authorizer.index.queries import rules_of
 from aclog.cli.app import writes_to_source
 from aclog.cli.flags import common
-from aclog.cli.flags.commands import RuleFlags, entry_of, resource_filter
 from aclog.cli.flags.common import (
     OPERATIONS,
     Output,
@@ -38,7 +37,7 @@ from aclog.cli.flags.common import (
     group_from,
 )
 from aclog.cli.flags.question import ResourceFlags, parse_principal, question_principal
-from aclog.cli.flags.target import ZOOKEEPER_HELP, TargetFlags, TargetWord
+from aclog.cli.flags.target import ZOOKEEPER_HELP, RuleFlags, TargetFlags, TargetWord, entry_of, resource_filter
 from aclog.cli.images import ORIGIN_COLUMNS, PLACE, RULE_COLUMNS, RangeWatch
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError
@@ -405,7 +404,7 @@ Watch: TypeAlias = Callable[[Iterable[StandardAclWithId]], Iterator[StandardAclW
 """Passes ACLs on, and counts those that deserve a warning."""
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class ListedAcls:
     """The ACLs of a state, and where they stand."""
 

@@ -17,14 +17,8 @@ from aclog.authorizer.settings import Generation
 from aclog.cli.answers import PERMISSION_COLUMNS, difference_columns, with_generation
 from aclog.cli.diff_report import SideFlags
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags
-from aclog.cli.flags.question import (
-    AnswerFlags,
-    AskedFlags,
-    SecondSettingsFlags,
-    SecondStateFlags,
-    SubjectFlags,
-    asked_principals,
-)
+from aclog.cli.flags.many_requests import AskedFlags, SecondSettingsFlags, SecondStateFlags, SubjectFlags
+from aclog.cli.flags.question import AnswerFlags, asked_principals
 from aclog.cli.flags.target import FailOnUnread
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import plural, printable

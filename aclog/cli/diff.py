@@ -4,7 +4,7 @@ from click.exceptions import Exit
 
 from aclog.cli.flags.commands import DiffFlags, check_followed
 from aclog.cli.flags.common import AuthorizerFlags, FollowerFlags, SourceFlags
-from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
+from aclog.cli.flags.many_requests import SecondSettingsFlags, SecondStateFlags
 from aclog.cli.options import Group
 
 app = Group()

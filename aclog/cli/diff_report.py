@@ -14,7 +14,7 @@ from aclog.authorizer.acl import shell_word
 from aclog.cli.answers import difference_columns
 from aclog.cli.flags.commands import DiffFlags
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags, check_one_stdin
-from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
+from aclog.cli.flags.many_requests import SecondSettingsFlags, SecondStateFlags
 from aclog.metalog.errors import plural, printable
 from aclog.ops.lint import merged_logs, with_unread
 from aclog.ops.policies import Sides, TwoStates, compare, difference_objects, warn_of_super_users

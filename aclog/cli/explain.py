@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from attrs import evolve, frozen
 from click.exceptions import Exit
 
 from aclog.analysis.intents import Intent
-from aclog.analysis.policy import only_on
 from aclog.authorizer.acl import (
     NO_ORIGINS,
     Origins,
@@ -21,14 +20,11 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import AclsImage, Decision
 from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
-from aclog.authorizer.explain import ExplainOptions, Explanation, action_text
-from aclog.authorizer.explain import explain as explain_decision
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.settings import Generation, controllers_decide
 from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer, build_authorizer
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags
 from aclog.cli.flags.question import PANEL, AnswerFlags, Request, RequestFlags
-from aclog.cli.images import ORIGIN_COLUMNS, RULE_COLUMNS, RangeWatch
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import printable
 from aclog.ops.policies import EachGeneration, StatedSettings, each_generation, warn_of_super_users
@@ -36,6 +32,11 @@ from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.snapshots.image import Image, StateSource
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import say
+
+if TYPE_CHECKING:
+    from aclog.authorizer.explain import ExplainOptions, Explanation
+
+# `authorize` imports this module for the decision, and so what explains one is imported where it is used.
 
 # The decision on one request: of `authorize`, and what `explain` begins with.
 
@@ -113,7 +114,11 @@ def print_decision(
     else:
         answer = decision.result.value
         text = f"{bearing.decided(answer)}: {decision.text}" if bearing else f"{answer} {decision.text}"
-        say(f"{text}{only_on(generation) if others else ''}")
+        if others:
+            from aclog.analysis.policy import only_on
+
+            text += only_on(generation)
+        say(text)
         _say_more(decided[generation], origins)
         for other, each in others.items():
             say(f"{other}: {each.decision.result.value} {each.decision.text}")
@@ -222,6 +227,7 @@ def explain(
       aclog explain --log DIR --principal User:bob --operation READ --topic 'pii-*'
       aclog explain --log DIR --principal User:bob --intent consume --topic t --group g
     """
+    from aclog.authorizer.explain import ExplainOptions
     from aclog.ops.near import spelled_otherwise
     from aclog.ops.policies import read_premises
     from aclog.snapshots.moments import moment_text
@@ -261,11 +267,11 @@ class _Explained:
     """The explanation of a decision by the generation of Kafka that denies, if one does, and those by others."""
 
     generation: Generation
-    first: Explanation
-    others: Mapping[Generation, Explanation]
+    first: "Explanation"
+    others: Mapping[Generation, "Explanation"]
 
     @property
-    def all(self) -> Mapping[Generation, Explanation]:
+    def all(self) -> Mapping[Generation, "Explanation"]:
         """The explanations by generation."""
         return {self.generation: self.first, **self.others}
 
@@ -297,7 +303,7 @@ def _stated_for(request: Request, each: EachGeneration) -> Mapping[Generation, S
 
 
 def _explained(
-    image: Image, stated: Mapping[Generation, StatedSettings], request: Request, options: ExplainOptions
+    image: Image, stated: Mapping[Generation, StatedSettings], request: Request, options: "ExplainOptions"
 ) -> _Explained:
     if request.pattern_type == PatternType.LITERAL:
         explanations = {of: explain_one(image, own, request, options) for of, own in stated.items()}
@@ -314,6 +320,8 @@ def _explained(
 
 def _warn_of_ranges(acls: AclsImage, explained: Sequence[_Explained], origins: Origins) -> None:
     """Warn once of the ACLs with a CIDR range as host that a Kafka up to 4.3 compares with a host of the requests."""
+    from aclog.cli.images import RangeWatch
+
     rules: dict[StandardAclWithId, None] = {}
     for one in explained:
         older = next((each for of, each in one.all.items() if of is not Generation.V4_4), None)
@@ -343,7 +351,7 @@ def _with_log_origins(explained: list[_Explained], source: StateSource, image: I
     rules = [each.rule for one in explained for explanation in one.all.values() for each in explanation.rules]
     past = past_of(source, image.end_offset, {rule.id: rule.acl for rule in rules if rule.id is not None})
 
-    def placed(explanation: Explanation) -> Explanation:
+    def placed(explanation: "Explanation") -> "Explanation":
         return evolve(explanation, options=evolve(explanation.options, origins=past))
 
     return [
@@ -397,30 +405,36 @@ _LOG_COLUMNS = (Column(key="offset"), Column(key="timestamp", spare=True))
 
 def examined_columns(*, in_log: bool = False) -> tuple[Column, ...]:
     """Return the columns of the ACLs of an explanation; `in_log`: also where in a log each was added."""
+    from aclog.cli.images import ORIGIN_COLUMNS, RULE_COLUMNS
+
     placed = (*ORIGIN_COLUMNS, *_LOG_COLUMNS) if in_log else ORIGIN_COLUMNS
     return (Column(key="role"), *RULE_COLUMNS, *placed, Column(key="notes", spare=True, text="; ".join))
 
 
-def examined_rows(explanation: Explanation) -> Iterator[Row]:
+def examined_rows(explanation: "Explanation") -> Iterator[Row]:
     """Yield the ACLs that took part, the most important first."""
     for each in explanation.to_dict()["rules"]:
         yield {"role": each["role"], **each["rule"], "notes": each["notes"]}
 
 
-def _request_rows(explanation: Explanation) -> Iterator[Row]:
+def _request_rows(explanation: "Explanation") -> Iterator[Row]:
     """Yield the ACLs with the request that they took part in; a request without any has one row."""
+    from aclog.authorizer.explain import action_text
+
     request = {"request": action_text(explanation), "decision": explanation.decision.result.value}
     for row in tuple(examined_rows(explanation)) or ({"notes": ()},):
         yield {**request, **row}
 
 
-def explain_one(image: Image, stated: StatedSettings, request: Request, options: ExplainOptions) -> Explanation:
+def explain_one(image: Image, stated: StatedSettings, request: Request, options: "ExplainOptions") -> "Explanation":
     """Return the explanation of a decision.
 
     Raises:
         ConfigError, InvalidRequestError: as aclog.cli.explain.decide.
 
     """
+    from aclog.authorizer.explain import explain as explain_decision
+
     context, action = asked_of(request)
     decision = authorizer_of(image, stated).decide(context, action)
     acls = image.acls.with_options(documented=stated.documented, cidr=stated.generation is Generation.V4_4)

@@ -16,7 +16,7 @@ from aclog.authorizer.standard import Premises
 from aclog.cli.app import writes_only_with
 from aclog.cli.apply import apply_to_place
 from aclog.cli.flags.common import AuthorizerFlags, Output
-from aclog.cli.flags.question import IntentFlags
+from aclog.cli.flags.many_requests import IntentFlags
 from aclog.cli.flags.target import ApplyFlags, DoFlags, RevokedFlags, StepsOutputFlags, TargetFlags, place_address
 from aclog.cli.images import warn_of_unmatched
 from aclog.cli.options import Group

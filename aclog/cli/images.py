@@ -20,7 +20,6 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.codes import AclPermissionType
 from aclog.authorizer.control import failure_in_kafka, refusal
-from aclog.authorizer.explain import located_text
 from aclog.authorizer.settings import Generation
 from aclog.authorizer.symbols import symbol_refusal
 from aclog.metalog.errors import ConfigError, MetadataError, is_newer_kafka, noun, plural
@@ -121,7 +120,7 @@ class _Warning(Enum):
     NO_RANGE = "a host that looks like a CIDR range, but is not: it matches no client, and such a DENY has no effect"
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class _Tally:
     first: StandardAcl
     reason: str
@@ -193,7 +192,7 @@ def warn_of_unmatched(acls: Iterable[StandardAcl], has_ranges: Callable[[], bool
             warn(f"{acl_text(acl)}: {reason}")
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class _Unmatched:
     """A count of ACLs that match no principal."""
 
@@ -205,10 +204,13 @@ class _Unmatched:
         """Count an ACL."""
         self.count += 1
         self.denying += acl.permission_type == AclPermissionType.DENY
-        self.first = self.first or f"{located_text(acl, origins)}: {reason}"
+        if not self.first:
+            from aclog.authorizer.explain import located_text  # explains, which most commands never do
+
+            self.first = f"{located_text(acl, origins)}: {reason}"
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, kw_only=True, repr=False)
 class WrittenRules:
     """The check of ACLs that a command writes, and a count of those that deserve a warning; owned by the command."""
 
@@ -234,7 +236,10 @@ class WrittenRules:
         if refused is not None:
             self._odd += 1
             self._failing += failure_in_kafka(acl) is not None
-            self._first_odd = self._first_odd or f"{located_text(acl, origins)}: {refused}"
+            if not self._first_odd:
+                from aclog.authorizer.explain import located_text
+
+                self._first_odd = f"{located_text(acl, origins)}: {refused}"
         for tally, cidr in ((self._unmatched, False), (self._without_ranges, True)):
             reason = next(reasons_unmatched(acl, cidr=cidr), None)
             if reason is not None:

@@ -4,7 +4,7 @@ from click.exceptions import Exit
 
 from aclog.cli.app import writes_only_with
 from aclog.cli.flags.common import AuthorizerFlags
-from aclog.cli.flags.question import IntentFlags
+from aclog.cli.flags.many_requests import IntentFlags
 from aclog.cli.flags.target import DoFlags, RevokedFlags, StepsOutputFlags, TargetFlags
 from aclog.cli.options import Group
 

@@ -12,7 +12,7 @@ from aclog.cli.flags.common import (
     format_option,
     stdin_among,
 )
-from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
+from aclog.cli.flags.many_requests import SecondSettingsFlags, SecondStateFlags
 from aclog.cli.options import Group
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 

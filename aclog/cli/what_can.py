@@ -3,7 +3,8 @@
 from typing import Annotated
 
 from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
-from aclog.cli.flags.question import AnswerFlags, AskedHost, ShowSince
+from aclog.cli.flags.many_requests import AskedHost, ShowSince
+from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.options import Group, Option
 
 app = Group()

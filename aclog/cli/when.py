@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
-from aclog.cli.flags.question import AnswerFlags, AskedFlags, WhoFlags
+from aclog.cli.flags.many_requests import AskedFlags, WhoFlags
+from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.options import Group
 
 if TYPE_CHECKING:

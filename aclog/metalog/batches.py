@@ -1,18 +1,25 @@
 """Record batches, format 2 (magic 2): the unit in which records are written and become visible."""
 
+from __future__ import annotations
+
 import struct
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Self
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-import numpy as np
 from attrs import fields, frozen
-from numpy.typing import NDArray
 
 from aclog.metalog.columns import BLOCK, Bools, Bytes, Int64s, bytes_at, lengths, slices_at, unsigned_varints
 from aclog.metalog.errors import DecodeError, EncodeError, LogError, ReplayError
 from aclog.metalog.native import native
 from aclog.metalog.primitives import Buffer, read_varint, read_varlong, varint
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from aclog.metalog.native import np
 
 # The CRC-32C of record batches.
 
@@ -126,27 +133,28 @@ def _read_nullable(body: memoryview, position: int) -> tuple[bytes | None, int]:
     return bytes(body[start:end]), end
 
 
-def _single_record_prefixes() -> Iterator[bytes]:
-    """Yield, for each total size of a record, the bytes before its value if the record is the only one of its batch.
+def _single_record_prefixes() -> Iterator[tuple[int, bytes]]:
+    """Yield total sizes of records, and the bytes before the value of such a record that is the only one of its batch.
 
     Two varint lengths precede the value and their own sizes depend on it; at most one value size fits a total size.
     """
-    for size in range(_PREFIX_SIZES):
-        head = b""
-        for value_size in range(max(size - 9, 1), size - 6):
-            body = _PLAIN + varint(value_size)
-            length = len(body) + value_size + 1
-            if len(varint(length)) + length == size:
-                head = varint(length) + body
-        yield head
+    for value_size in range(1, _PREFIX_SIZES):
+        body = _PLAIN + varint(value_size)
+        length = len(body) + value_size + 1
+        head = varint(length)
+        yield len(head) + length, head + body
 
 
 _PREFIX_SIZES = 512
 _PLAIN = bytes((0, 0, 0, 1))
 """Attributes, timestamp delta, offset delta and null key of the first record of a data batch."""
 
-SINGLE_RECORD_PREFIXES = tuple(_single_record_prefixes())
-"""The bytes before the value of a batch's only record, indexed by the size of the record; empty if no record has it."""
+
+@cache
+def _prefixes() -> tuple[bytes, ...]:
+    """Return the same indexed by the size of the record; empty if no record has it."""
+    by_size = dict(_single_record_prefixes())
+    return tuple(by_size.get(size, b"") for size in range(_PREFIX_SIZES))
 
 
 def plain_value(buffer: Buffer, at: int, delta: int) -> tuple[int, int]:
@@ -426,10 +434,10 @@ def read_values(buffer: Buffer, position: int, header: BatchHeader) -> list[tupl
     values = []
     end = position + header.batch_length + LENGTH_END
     at = position + HEADER_SIZE
-    if header.record_count == 1 and end - at < len(SINGLE_RECORD_PREFIXES):
+    if header.record_count == 1 and end - at < _PREFIX_SIZES:
         # Most batches hold one small record. Its size determines every byte before the value, so that one comparison
         # with a precomputed prefix replaces decoding four varints.
-        head = SINGLE_RECORD_PREFIXES[end - at]
+        head = _prefixes()[end - at]
         start = at + len(head)
         if head and buffer[at:start] == head and not buffer[end - 1]:
             return [(start, bytes(buffer[start : end - 1]))]
@@ -557,23 +565,21 @@ def _assemble(
 # else is numpy.
 
 
-_SCAN_HEADER = np.dtype(
-    [
-        ("base_offset", ">i8"),
-        ("batch_length", ">i4"),
-        ("leader_epoch", ">i4"),
-        ("magic", "i1"),
-        ("crc", ">u4"),
-        ("attributes", ">i2"),
-        ("last_offset_delta", ">i4"),
-        ("base_timestamp", ">i8"),
-        ("max_timestamp", ">i8"),
-        ("producer_id", ">i8"),
-        ("producer_epoch", ">i2"),
-        ("base_sequence", ">i4"),
-        ("count", ">i4"),
-    ]
-)
+_SCAN_HEADER = [
+    ("base_offset", ">i8"),
+    ("batch_length", ">i4"),
+    ("leader_epoch", ">i4"),
+    ("magic", "i1"),
+    ("crc", ">u4"),
+    ("attributes", ">i2"),
+    ("last_offset_delta", ">i4"),
+    ("base_timestamp", ">i8"),
+    ("max_timestamp", ">i8"),
+    ("producer_id", ">i8"),
+    ("producer_epoch", ">i2"),
+    ("base_sequence", ">i4"),
+    ("count", ">i4"),
+]
 
 _LEAST_RECORD = 8
 """Size of the smallest record that a metadata log can hold: an upper bound for the record count of a batch."""
@@ -586,7 +592,7 @@ _MAX_INT64 = (1 << 63) - 1
 _LENGTH = struct.Struct(">i")
 
 
-@frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class BatchColumns:
     """The whole batches of a buffer, headers and CRCs checked; int64 columns except for `is_control`.
 
@@ -622,7 +628,7 @@ class BatchColumns:
         return self.first(_first((self.base_offset != offsets[:-1]) | (epochs[1:] < epochs[:-1])))
 
 
-@frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class ValueColumns:
     """The record values of the data batches in int64 columns: batch number, offset, slice of the value."""
 
@@ -691,7 +697,7 @@ def _batch_positions(buffer: Buffer, position: int) -> Int64s:
 def _headers(buffer: Buffer, at: Int64s) -> NDArray[np.void]:
     if not len(at):
         return np.zeros(0, _SCAN_HEADER)
-    return slices_at(np.frombuffer(buffer, np.uint8), at, HEADER_SIZE).view(_SCAN_HEADER)[:, 0]
+    return slices_at(np.frombuffer(buffer, np.uint8), at, HEADER_SIZE).view(np.dtype(_SCAN_HEADER))[:, 0]
 
 
 def _valid(headers: NDArray[np.void]) -> Bools:
@@ -790,7 +796,7 @@ def _walk_in_lockstep(buffer: Buffer, counts: Int64s, at: Int64s, first: Int64s,
     return step
 
 
-def _walk(buffer: Buffer, at: int, count: int, starts: "array[int]") -> int:
+def _walk(buffer: Buffer, at: int, count: int, starts: array[int]) -> int:
     """Record the starts of `count` records from `at` on; return the end of the last one, or -1 if one is malformed."""
     note = starts.append
     try:
@@ -835,7 +841,7 @@ def _block_values(data: Bytes, starts: Int64s, deltas: Int64s) -> tuple[Int64s, 
 # A run of consecutive whole batches that can be split at any batch boundary.
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class BatchRun:
     """One or more batches, headers and CRCs checked, offsets without a gap, leader epochs that never decrease.
 
@@ -924,7 +930,7 @@ class BatchRun:
         """Return the number of batches that end at or below an offset."""
         return int(np.searchsorted(self.ends, offset, side="right"))
 
-    def slice(self, first: int, last: int) -> "BatchRun | None":
+    def slice(self, first: int, last: int) -> BatchRun | None:
         """Return the batches from number `first` to before `last`; None if the slice is empty."""
         if first >= last:
             return None
@@ -949,7 +955,7 @@ class BatchRun:
         last = max(fitting, first + 1)
         return self.data[start : int(self.positions[last])], int(self.ends[last - 1])
 
-    def joined(self, after: "BatchRun") -> "BatchRun":
+    def joined(self, after: BatchRun) -> BatchRun:
         """Return this run and the one that follows it as a single run."""
         positions = np.concatenate((self.positions[:-1], after.positions + self.size))
         rows = ((self.bases, after.bases), (self.ends, after.ends), (self.epochs, after.epochs))

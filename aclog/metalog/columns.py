@@ -3,15 +3,20 @@
 The vectorized reads of varints and slices that they and the index are made with.
 """
 
-from typing import Self, TypeAlias
+from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
 from attrs import fields, frozen
-from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from aclog.metalog.primitives import MAX_STRING, Buffer
 from aclog.metalog.records import RecordType
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from aclog.metalog.native import np
 
 # Vectorized reads of many varints and slices with numpy: the counterpart of aclog.metalog.primitives for bulk replay.
 #
@@ -19,9 +24,12 @@ from aclog.metalog.records import RecordType
 # ends where it should before it relies on any value.
 
 
-Int64s: TypeAlias = NDArray[np.int64]
-Bools: TypeAlias = NDArray[np.bool_]
-Bytes: TypeAlias = NDArray[np.uint8]
+if TYPE_CHECKING:
+    Int64s: TypeAlias = NDArray[np.int64]
+    Bools: TypeAlias = NDArray[np.bool_]
+    Bytes: TypeAlias = NDArray[np.uint8]
+else:
+    Int64s = Bools = Bytes = Any
 
 BLOCK = 1 << 16
 """Records processed per numpy call: intermediate arrays then fit the CPU cache, and peak memory stays small."""
@@ -36,7 +44,7 @@ def slices_at(data: Bytes, at: Int64s, width: int) -> Bytes:
     """Return the `width` bytes from each position, as the rows of a new (n, width) array."""
     if len(data) < width:
         return np.zeros((len(at), width), np.uint8)
-    return sliding_window_view(data, width)[np.minimum(at, len(data) - width)]
+    return np.lib.stride_tricks.sliding_window_view(data, width)[np.minimum(at, len(data) - width)]
 
 
 def unsigned_varints(data: Bytes, at: Int64s) -> tuple[Int64s, Int64s, Bools]:
@@ -78,7 +86,7 @@ _FRAME = 3
 _UUID = 16
 
 
-@frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class AclColumns:
     """n AccessControlEntryRecord values (version 0, no tagged fields), as int64 positions in `buffer`.
 

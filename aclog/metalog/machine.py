@@ -55,7 +55,7 @@ def _boot_time() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Clock:
     """The clocks, as in `time`; `boot_time` is in seconds, and also counts suspension where the system does."""
 
@@ -76,7 +76,7 @@ class Clock:
         return self.monotonic()
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Disk:
     """The calls with a file descriptor, as in `os`, and the locks of `fcntl`. Names are changed by methods of Path."""
 
@@ -105,7 +105,7 @@ class Disk:
         self.fsync(fd)
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Threads:
     """The threads and locks of `threading`, and the id of the process."""
 
@@ -133,7 +133,7 @@ class Threads:
         return self.getpid()
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Randomness:
     """Random bytes and numbers."""
 
@@ -146,7 +146,7 @@ class Randomness:
         return self.urandom(count)
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Sockets:
     """Listening sockets; connections come from the event loop."""
 

@@ -1,11 +1,15 @@
 """The native core (the package aclog-native), if it is installed: what is done millions of times, in compiled code.
 
-Every use of it has a form in Python beside it, which gives the same results.
+Every use of it has a form in Python beside it, which gives the same results. Also numpy and regular expressions, which
+are loaded when they are first used.
 """
 
 import os
+import re
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, AnyStr, Final, cast
 
 NATIVE_VARIABLE: Final = "ACLOG_NATIVE"
 """Set to 0, this environment variable turns the native core off."""
@@ -32,3 +36,29 @@ def load_native(environment: "os._Environ[str] | dict[str, str]", name: str = "a
 native: Any
 """The module aclog_native; None where it is not installed, turned off or another version."""
 native, native_text = load_native(os.environ)
+
+
+# What is loaded when it is first used. numpy takes as much CPU as the rest of a command that decides about one name,
+# which needs no array, and the regular expressions of all modules take as much as ten modules.
+
+
+class _Deferred:
+    """Has the attributes of what `load` returns, which is called when one of them is first read."""
+
+    def __init__(self, load: Callable[[], object]) -> None:
+        self._load = load
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._load(), name)
+        setattr(self, name, value)  # the next read calls nothing
+        return value
+
+
+def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
+    """Return a regular expression that is compiled when it is first used."""
+    return cast("re.Pattern[AnyStr]", _Deferred(partial(re.compile, text, flags)))
+
+
+if not TYPE_CHECKING:
+    # Modules that use it evaluate no annotations: these would load it.
+    np = _Deferred(partial(import_module, "numpy"))

@@ -13,6 +13,7 @@ import attrs
 from aclog.metalog.codec import read_frame, record_version, schema_of
 from aclog.metalog.control_records import ControlRecord, OpaqueControlRecord
 from aclog.metalog.errors import DecodeError
+from aclog.metalog.native import regex
 from aclog.metalog.primitives import read_compact_string, uuid_text
 from aclog.metalog.records import MetadataRecord, OpaqueRecord, RecordType
 
@@ -21,7 +22,7 @@ Json: TypeAlias = "str | int | list[Json] | dict[str, Json] | None"
 HIDDEN = "***"
 """Replaces a secret in the output."""
 
-_SECRET_CONFIG = re.compile(r"password|secret|jaas|keystore\.(key|certificate)|truststore\.certificate")
+_SECRET_CONFIG = regex(r"password|secret|jaas|keystore\.(key|certificate)|truststore\.certificate")
 """Names of configs of type PASSWORD; a KRaft log stores their values in clear text."""
 
 
@@ -103,7 +104,7 @@ def _base64(value: bytes) -> str:
 # key, `=` and a value are read here, and files that have anything else, such as an escape, by the library.
 
 
-_PLAIN = re.compile(rb"(?:[ \t]*[#!][^\\\r\n]*\n|[ \t]*\n|[\w.-]+=[!-\[\]-~]*\n)*", re.ASCII)
+_PLAIN = regex(rb"(?:[ \t]*[#!][^\\\r\n]*\n|[ \t]*\n|[\w.-]+=[!-\[\]-~]*\n)*", re.ASCII)
 """Comments, blank lines, and keys with values of printable ASCII without a backslash."""
 
 

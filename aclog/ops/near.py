@@ -1,15 +1,17 @@
 """Why a list of access is empty, and which principals and resources with ACLs are near to the named ones."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, code_name
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import WILDCARD, PatternType, ResourceType
 from aclog.authorizer.settings import is_set, name_text, pattern_text
 from aclog.metalog.errors import ConfigError, plural
 from aclog.snapshots.image import Image
+
+if TYPE_CHECKING:
+    from aclog.analysis.policy import Policy
 
 _MOST = 3
 _COMPARED = 20_000
@@ -18,6 +20,8 @@ _COMPARED = 20_000
 
 def near_names(name: str, names: Collection[str]) -> list[str]:
     """Return at most three names that differ in case alone, else those that continue it or are spelled alike."""
+    from difflib import get_close_matches  # noqa: PLC0415 - needed where no ACL is listed or decides
+
     folded = name.casefold()
     if same := sorted(each for each in names if each.casefold() == folded and each != name):
         return same[:_MOST]
@@ -87,7 +91,7 @@ def no_permission(acls: AclsImage, principal: str) -> str:
     return f"{plural(rules, 'ACL')} of {principal} and those of User:* grant nothing from the hosts in question"
 
 
-def no_principal(policy: Policy, resources: Iterable[ResourcePattern], image: Image) -> Iterator[str]:
+def no_principal(policy: "Policy", resources: Iterable[ResourcePattern], image: Image) -> Iterator[str]:
     """Yield why no principal has access to some resources of a state."""
     from aclog.analysis.who_can import rules_on  # noqa: PLC0415 - `authorize` and `explain` need no analysis
 

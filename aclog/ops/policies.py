@@ -3,6 +3,12 @@
 The settings that decide on them, what is unknown of these, and the generations of Kafka that may decide.
 """
 
+# ruff: noqa: PLC0415
+# The analysis, a fifth of the imports, is imported by the functions that need it: a decision about one name works
+# without.
+
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
@@ -10,8 +16,6 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from attrs import evolve, field, frozen
 
-from aclog.analysis.policy import G, MappedOrigins, NameMap, Policy, generation_object, mapped_acls, merged
-from aclog.analysis.regions import Direction, ExistingNames, JsonObject
 from aclog.authorizer.acl import Origins, TwoOrigins, acl_text, places_text
 from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, changed_acls, changes_between, net_changes
 from aclog.authorizer.settings import (
@@ -43,6 +47,8 @@ from aclog.terminal.output import note, warn
 
 if TYPE_CHECKING:
     from aclog.analysis.comparison import Compared, Comparison, SidePremises
+    from aclog.analysis.policy import G, NameMap, Policy
+    from aclog.analysis.regions import Direction, ExistingNames, JsonObject
     from aclog.sources.accesses import Accesses
     from aclog.sources.formats.unread import Unread
 
@@ -199,6 +205,8 @@ def existing_topics(
         ConfigError: a line is not UTF-8; OSError: the file cannot be read.
 
     """
+    from aclog.analysis.regions import ExistingNames
+
     if file is not None:
         return ExistingNames.of(file.names())
     topics = {name for image in images for name in image.opaque.topic_names()}
@@ -213,7 +221,7 @@ def existing_topics(
 # Policies: the state and the settings of one side, or of two that are compared.
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class Sides:
     """Two policies, the rules that only one of them has, and the images and sources that they come from."""
 
@@ -226,7 +234,7 @@ class Sides:
     """Those of --topics."""
     origins: TwoOrigins
     """Where the rules of both stand."""
-    premises: "SidePremises"
+    premises: SidePremises
     """What is unknown of the settings of both."""
     only_controllers: bool = False
     """Whether only controllers decide by the generations of the two."""
@@ -236,7 +244,7 @@ class Sides:
         return [source.ref for each in self.sources if (source := each.git_place) is not None]
 
     @property
-    def unread(self) -> "tuple[Unread, ...]":
+    def unread(self) -> tuple[Unread, ...]:
         """Content of both sources that was not read and may hold rules, each once."""
         return tuple(dict.fromkeys(chain.from_iterable(each.unread for each in self.sources)))
 
@@ -286,6 +294,8 @@ def settings_of(stated: StatedSettings) -> Settings:
 
 def policy_by(image: Image, stated: StatedSettings) -> Policy:
     """Return the policy of a state by settings that state the Kafka; no warning. Raises ConfigError: as settings_of."""
+    from aclog.analysis.policy import Policy
+
     settings = settings_by(stated)
     return Policy(image.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
 
@@ -301,7 +311,7 @@ def settings_by(stated: StatedSettings) -> Settings:
     )
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class TwoStates:
     """Two states that are compared, and what is stated of that which decides on each; nothing is read yet."""
 
@@ -327,6 +337,8 @@ class TwoStates:
             MetadataError, OSError: a source is damaged or cannot be read.
 
         """
+        from aclog.analysis.policy import mapped_acls
+
         first, second = self.first, self.second
         before = first.image()
         after = before.with_acls(changed_acls(before.acls, self.changes)) if second is None else second.image()
@@ -372,12 +384,12 @@ class TwoStates:
             self.notify(f"another Kafka decides on the second state{which}")
         return pairs
 
-    def _premises(self) -> "SidePremises":
+    def _premises(self) -> SidePremises:
         """Return what is unknown, and note it; a side that is no running cluster has the settings of the other one.
 
         Both states have been read.
         """
-        from aclog.analysis.comparison import SidePremises  # noqa: PLC0415
+        from aclog.analysis.comparison import SidePremises
 
         first, second = self.first, self.second
         old_given, new_given = self.old_settings.configs(), self.new_settings.configs()
@@ -398,6 +410,8 @@ class TwoStates:
 
     def _origins(self) -> TwoOrigins:
         first = self.first.origins
+        from aclog.analysis.policy import MappedOrigins
+
         old = MappedOrigins(first, self.maps) if self.maps else first
         if self.second is not None:
             return TwoOrigins(old=old, new=self.second.origins)
@@ -407,7 +421,7 @@ class TwoStates:
 
 def _is_same_source(first: StateSource, second: StateSource) -> bool:
     """Return whether two sources are known to be one; others may be of one cluster, as a checkpoint and its log."""
-    from aclog.sources.logs import LogSource  # noqa: PLC0415 - only a comparison of two sources needs logs
+    from aclog.sources.logs import LogSource
 
     if isinstance(first, LogSource) and isinstance(second, LogSource):
         return first.directory.resolve() == second.directory.resolve()
@@ -421,8 +435,8 @@ def compare(
     each: Mapping[Generation | GenerationPair | None, Sides],
     *,
     direction: Direction | None = None,
-    accesses: "Accesses | None" = None,
-) -> "Compared":
+    accesses: Accesses | None = None,
+) -> Compared:
     """Compare two sides, for each generation; `direction`: only what is gained, or only what is lost.
 
     `accesses`: those that are decided differently are counted.
@@ -431,12 +445,11 @@ def compare(
         ConfigError, OSError: the file of topics is malformed, or cannot be read.
 
     """
-    # A tenth of the imports of a command that decides.
-    from aclog.analysis.comparison import Comparison  # noqa: PLC0415
+    from aclog.analysis.comparison import Comparison
 
     topics = next(iter(each.values())).existing_topics()
 
-    def compared(sides: Sides) -> "Comparison":
+    def compared(sides: Sides) -> Comparison:
         """Compare two sides."""
         comparison = Comparison.of(
             sides.old,
@@ -453,8 +466,10 @@ def compare(
         return {generation: compared(sides) for generation, sides in each.items()}
 
 
-def difference_objects(compared: "Mapping[G, Comparison]") -> Iterator[JsonObject]:
+def difference_objects(compared: Mapping[G, Comparison]) -> Iterator[JsonObject]:
     """Yield an object for each region, with `generation` where only one decides so."""
+    from aclog.analysis.policy import generation_object, merged
+
     answers = {generation: comparison.json_lines() for generation, comparison in compared.items()}
     objects = ({**line, **generation_object(generation)} for line, generation in merged(answers, json_text))
     # Nodes that were upgraded and nodes that ran the later generation before may have the same difference.

@@ -9,11 +9,12 @@ from typing import Final, TypeAlias
 from urllib.parse import unquote
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.native import regex
 
 Place: TypeAlias = Path | str
 """A directory of this machine, or the URI of one in another store (`s3a://BUCKET/KEY`)."""
 
-_URI: Final = re.compile(
+_URI: Final = regex(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://(?P<authority>[^/]*))?(?P<path>(?:/.*)?)", re.DOTALL
 )
 _S3: Final = {"s3", "s3a", "s3n"}

@@ -31,6 +31,7 @@ from aclog.authorizer.acls_image import (
     pattern_of_content,
 )
 from aclog.authorizer.codes import (
+    LONGEST_TOPIC,
     SUPPORTED_OPERATIONS,
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -38,6 +39,7 @@ from aclog.authorizer.codes import (
     AclPermissionType,
     PatternType,
     ResourceType,
+    is_legal_topic,
 )
 from aclog.authorizer.control import refusal
 from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
@@ -437,8 +439,8 @@ def _check_name(pattern: ResourcePattern, *, for_new_rule: bool) -> None:
 
 
 def _is_legal(pattern: ResourcePattern) -> bool:
-    is_prefix = pattern.pattern_type == PatternType.PREFIXED and len(pattern.name) < regions.LONGEST
-    return regions.is_legal_topic(f"{pattern.name}x" if is_prefix else pattern.name)
+    is_prefix = pattern.pattern_type == PatternType.PREFIXED and len(pattern.name) < LONGEST_TOPIC
+    return is_legal_topic(f"{pattern.name}x" if is_prefix else pattern.name)
 
 
 # Revoking: the principal's own ACLs that grant the access, what else they grant, and what still allows the access.

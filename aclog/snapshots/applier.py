@@ -4,12 +4,12 @@ Replays committed batches, in order, into the next image; also the changes of ba
 (org.apache.kafka.image.MetadataDelta).
 """
 
-from collections.abc import Iterator, Sequence
-from typing import TypeAlias, TypeGuard
+from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+
 from attrs import define, field, frozen
-from numpy.typing import NDArray
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.layout import numbered
@@ -63,6 +63,12 @@ from aclog.snapshots.image import (
     error_in_value,
     removed_controller,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from aclog.metalog.native import np
 
 # The changes of one or more whole batches to an image (org.apache.kafka.image.MetadataDelta).
 
@@ -202,7 +208,7 @@ class ViolationError(Exception):
         self.row = row
 
 
-@frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class AclEvents:
     """ACL records of one buffer: additions in columns and the slices of removals, each in log order.
 
@@ -369,7 +375,7 @@ BULK_BYTES = 1 << 16
 """Smaller chunks are faster batch by batch: the vectorized code has a fixed cost."""
 
 
-@frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class Replayed:
     """How far bulk replay got: the image, and the position in the buffer.
 
@@ -407,7 +413,7 @@ def replay_bulk(
     return None
 
 
-@frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class _Scan:
     """The content of a buffer: batches, of which the first `good` are whole and in order, and their values."""
 

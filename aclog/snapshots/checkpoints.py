@@ -3,7 +3,6 @@
 A snapshot file is read completely or refused, and written atomically.
 """
 
-import ctypes
 import os
 import stat
 import struct
@@ -30,7 +29,6 @@ from aclog.metalog.batches import (
 from aclog.metalog.codec import decode_values, encode_record
 from aclog.metalog.errors import CheckpointError, DecodeError, LogError, NewerKafkaError
 from aclog.metalog.filelog import files
-from aclog.metalog.filelog.committed_mark import open_valid_mark_file
 from aclog.metalog.machine import disk
 from aclog.metalog.records import MetadataRecord
 from aclog.snapshots.applier import Applier
@@ -369,7 +367,7 @@ class _Place:
         return cls(owner=status.st_uid, size=status.st_size)
 
 
-@define(kw_only=True, eq=False)
+@define(kw_only=True, eq=False, repr=False)
 class _ImageFile:
     """An open image file, while it is checked and read."""
 
@@ -455,7 +453,7 @@ def write_image_file(checkpoint: Path, *, progress: Progress | None = None) -> P
     return path
 
 
-@frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False, repr=False)
 class _Contents:
     """The parts of the file: header, rest with its padding, base, checksums."""
 
@@ -547,6 +545,8 @@ def is_own_directory(directory: Path) -> bool:
     """
     if not files.list_segments(directory) and directory.absolute().name != files.METADATA_DIRECTORY:
         return True
+    from aclog.metalog.filelog.committed_mark import open_valid_mark_file  # noqa: PLC0415 - needed to write, not to read
+
     marks = open_valid_mark_file(directory)
     if marks is not None:
         marks.close()
@@ -594,7 +594,9 @@ def read_state(
         if image is not None:
             _check_level(path, image, newer or NewerKafka())
             return image
-    return read_checkpoint(path, newer=newer)
+    image = read_checkpoint(path, newer=newer)
+    release_freed_memory()
+    return image
 
 
 def _check_level(path: Path, image: Image, newer: NewerKafka) -> None:
@@ -617,7 +619,6 @@ def state_in(
 
     """
     image = read_state(path, newer=newer, notify=notify)
-    release_freed_memory()
     reached = image.end_offset if isinstance(as_of, int) else image.timestamp
     target = milliseconds(as_of) if isinstance(as_of, datetime) else as_of
     if isinstance(as_of, datetime) and image.end_offset == 0:
@@ -635,6 +636,8 @@ def release_freed_memory() -> None:
 
     Only a hint: a C library without malloc_trim keeps it.
     """
+    import ctypes  # noqa: PLC0415 - a mapped image leaves nothing to release
+
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

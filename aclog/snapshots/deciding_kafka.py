@@ -22,7 +22,6 @@ from aclog.authorizer.settings import (
     deciding_level,
     generation_of_level,
 )
-from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.records import (
     BrokerRegistrationChangeRecord,
@@ -46,6 +45,7 @@ from aclog.snapshots.image import (
 )
 
 if TYPE_CHECKING:
+    from aclog.metalog.committed_log import LogReader
     from aclog.snapshots.history import VisibleRecord
 
 # The generations of Kafka's authorizer that may decide on a state, and how they are determined.
@@ -488,7 +488,7 @@ class KafkaChange:
         return kafka_text(self.kafka)
 
 
-def kafka_history(begin: Image, reader: LogReader, *, controllers: bool = False) -> Iterator[KafkaChange]:
+def kafka_history(begin: Image, reader: "LogReader", *, controllers: bool = False) -> Iterator[KafkaChange]:
     """Yield the generations that may decide in the first state of a history, and each change, in the order of the log.
 
     The first broker is also a change: before it, any generation may decide as far as the log shows. `controllers`:
@@ -506,7 +506,7 @@ def without_moves(changes: Iterable[KafkaChange]) -> Iterator[KafkaChange]:
         last = change
 
 
-def node_history(begin: Image, reader: LogReader, *, controllers: bool = False) -> Iterator[KafkaChange]:
+def node_history(begin: Image, reader: "LogReader", *, controllers: bool = False) -> Iterator[KafkaChange]:
     """Yield as `kafka_history`, and each change of the nodes of a generation.
 
     Raises:
@@ -523,7 +523,7 @@ def node_history(begin: Image, reader: LogReader, *, controllers: bool = False) 
         raise type(e)(e.what, offset=e.offset, path=e.path or reader.name) from None
 
 
-def _changes(begin: Image, nodes: "_Nodes", reader: LogReader, *, controllers: bool) -> Iterator[KafkaChange]:
+def _changes(begin: Image, nodes: "_Nodes", reader: "LogReader", *, controllers: bool) -> Iterator[KafkaChange]:
     """Yield each change after the first state of a history, with the generations that may decide then."""
     # commands that read no log start sooner
     from aclog.snapshots.history import visible_records  # noqa: PLC0415

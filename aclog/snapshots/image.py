@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
@@ -13,7 +13,6 @@ from aclog.credentials.scram import ScramImage
 from aclog.credentials.tokens import TokensImage
 from aclog.metalog.batches import BatchHeader, read_records
 from aclog.metalog.codec import is_known_to_kafka, read_frame, read_tagged_fields
-from aclog.metalog.committed_log import LogReader
 from aclog.metalog.control_records import KRaftVersion, KRaftVoters, SnapshotFooter, SnapshotHeader, decode_control
 from aclog.metalog.errors import DecodeError, NewerKafkaError, ReplayError
 from aclog.metalog.persistent_map import Map, MapMutation
@@ -30,6 +29,9 @@ from aclog.metalog.records import (
     UnregisterBrokerRecord,
 )
 from aclog.snapshots.moments import Moment
+
+if TYPE_CHECKING:
+    from aclog.metalog.committed_log import LogReader
 
 # The subject of an uninterpreted record: just enough of its fields to know what it replaces or removes.
 #
@@ -683,7 +685,7 @@ def error_in_value(error: DecodeError, offset: int) -> DecodeError:
 
 
 def _no_acls() -> AclsImage:
-    return AclsImage.from_acls(())
+    return AclsImage.empty()
 
 
 @define(eq=False)
@@ -777,7 +779,7 @@ class StateSource(Protocol):
         ...
 
     @property
-    def log(self) -> LogReader | None:
+    def log(self) -> "LogReader | None":
         """The log that can be followed, or None."""
         ...
 

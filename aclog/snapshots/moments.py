@@ -3,13 +3,16 @@
 import re
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from attrs import frozen
 
 from aclog.metalog.batches import scan_batches
-from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.native import regex
+
+if TYPE_CHECKING:
+    from aclog.metalog.committed_log import LogReader
 
 # Time zones by name, and the instant at which a wall clock in a zone shows a time.
 
@@ -17,7 +20,7 @@ from aclog.metalog.errors import ConfigError, LogError
 LOCAL = "local"
 """The name of the zone that this machine is set to."""
 
-_OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})")
+_OFFSET = regex(r"([+-])(\d{2}):?(\d{2})")
 _MIDNIGHT = time(0)
 
 
@@ -153,12 +156,12 @@ UNITS = {
 }  # fmt: skip
 _AMOUNT = r"(\d{1,9}|an?(?= ))\s*([a-z]+)"
 _AMOUNTS = rf"(?:{_AMOUNT})(?:(?:\s*,\s*|\s+and\s+|\s*)(?:{_AMOUNT}))*"
-_AGO = re.compile(rf"(?:-\s*(?P<minus>{_AMOUNTS})|(?P<ago>{_AMOUNTS})\s+ago)")
-_EACH = re.compile(_AMOUNT)
+_AGO = regex(rf"(?:-\s*(?P<minus>{_AMOUNTS})|(?P<ago>{_AMOUNTS})\s+ago)")
+_EACH = regex(_AMOUNT)
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _CLOCK = r"(?P<noon>noon)|(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2}))?)?\s*(?P<half>[ap]m)?"
-_DAY = re.compile(rf"(?:(?P<day>today|yesterday|last\s+(?P<weekday>[a-z]+))(?:,?\s+(?:at\s+)?|$))?(?:{_CLOCK})?")
+_DAY = regex(rf"(?:(?P<day>today|yesterday|last\s+(?P<weekday>[a-z]+))(?:,?\s+(?:at\s+)?|$))?(?:{_CLOCK})?")
 
 
 def spoken_time(text: str, *, now: datetime, zone: tzinfo) -> datetime | None:
@@ -285,7 +288,7 @@ def milliseconds(time: datetime) -> int:
     return (time - _EPOCH) // _MILLISECOND
 
 
-def end_offset_at(reader: LogReader, time: datetime) -> int:
+def end_offset_at(reader: "LogReader", time: datetime) -> int:
     """Return the end offset of the state at `time`: the base offset of the first batch with a later max timestamp.
 
     Without one, the high-water mark. Timestamps may go back when the leader changes, so the first later batch
@@ -319,7 +322,7 @@ class Later(NamedTuple):
     timestamp: int
 
 
-def first_later(reader: LogReader, latest: int, offset: int) -> Later:
+def first_later(reader: "LogReader", latest: int, offset: int) -> Later:
     """Return the first batch from an offset on that is later than a time in ms since 1970.
 
     Raises:
@@ -357,7 +360,7 @@ def _time_text(timestamp: int) -> str:
 # What a text means as a moment (`--as-of`): an offset, an instant, or a time in words. Pure.
 
 
-_MILLISECONDS = re.compile(r"@(\d{1,19})")
+_MILLISECONDS = regex(r"@(\d{1,19})")
 _LEAST_MILLISECONDS = 10**11
 """A smaller number is more likely in seconds: as milliseconds it is before March 1973."""
 _LONGEST = 120
@@ -365,9 +368,9 @@ _LONGEST = 120
 _MAX_EXCERPT = 80
 """Errors quote no more of a text than this."""
 _ZONE = r"[A-Za-z_]+/[A-Za-z0-9_+/-]+|UTC|GMT|Z|[+-]\d\d:?\d\d"
-_WITH_ZONE = re.compile(rf"(.*\S)(?:\s+|(?<=:\d\d)(?=[Z+-]))({_ZONE})", re.IGNORECASE)
-_TWO_ORDERS = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-](\d{4}|\d{2})\b.*")
-_SLASHES = re.compile(r"(\d{4})[./](\d{1,2})[./](\d{1,2})\b.*")
+_WITH_ZONE = regex(rf"(.*\S)(?:\s+|(?<=:\d\d)(?=[Z+-]))({_ZONE})", re.IGNORECASE)
+_TWO_ORDERS = regex(r"(\d{1,2})[./-](\d{1,2})[./-](\d{4}|\d{2})\b.*")
+_SLASHES = regex(r"(\d{4})[./](\d{1,2})[./](\d{1,2})\b.*")
 
 
 class Form(Enum):

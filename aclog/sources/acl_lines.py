@@ -1,6 +1,5 @@
 """ACLs and changes as JSON lines, and other text files by lines."""
 
-import gzip
 import os
 import sys
 import zlib
@@ -11,9 +10,8 @@ from contextlib import contextmanager
 from functools import cached_property
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-import numpy as np
 from attrs import define, evolve, field
 
 from aclog.authorizer.acl import FileOrigin, Origin, StandardAcl, StandardAclWithId, rule_of_object
@@ -24,10 +22,17 @@ from aclog.metalog.json_object import parse_object, text_field
 from aclog.terminal.columns import json_text
 from aclog.terminal.notices import Advance
 
+if TYPE_CHECKING:
+    import gzip
+
+    import numpy as np
+else:
+    from aclog.metalog.native import np
+
 # Lines of a file or of stdin (`-`), gzipped or not.
 
 
-_Reader: TypeAlias = BufferedReader | gzip.GzipFile
+_Reader: TypeAlias = "BufferedReader | gzip.GzipFile"
 
 STDIN = "-"
 _BLOCK = 1 << 20
@@ -128,10 +133,14 @@ def _reporter(raw: BufferedReader, advance: Advance) -> Callable[[], None]:
 
 
 def _unzipped(file: BufferedReader) -> _Reader:
+    import gzip
+
     return gzip.GzipFile(fileobj=file) if file.peek(2)[:2] == b"\x1f\x8b" else file
 
 
 def _read(file: _Reader, name: str) -> bytes:
+    import gzip
+
     try:
         return file.read1(_BLOCK)  # read1: return what is available, so that a line piped in is processed at once
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -194,7 +203,7 @@ def parse_acl(line: bytes) -> StandardAclWithId:
 # The lines of a large file of rules, in twelve bytes a rule.
 
 
-@define(eq=False, slots=False)
+@define(eq=False, slots=False, repr=False)
 class LineTable:
     """The line of each rule of one file (aclog.authorizer.acl.Origins); filled by one reader, then queried.
 
@@ -237,7 +246,7 @@ class LineTable:
 # A file of names, one per line, such as that of `--topics`.
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class NameFile:
     """Names in a file or in stdin (`-`), read once, on first use; gzip is detected."""
 

@@ -19,7 +19,7 @@ _LOOKED_AT = 1000
 _RULE_FILES = frozenset((".yaml", ".yml", ".tf", ".jsonl", ".csv"))
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class CheckpointSource:
     """One checkpoint file."""
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from aclog.authorizer.codes import AclPermissionType
 from aclog.authorizer.standard import ALL_KNOWN, ClusterSettings, NodeSettings, Premise, Premises
 from aclog.authorizer.symbols import SYMBOLS, is_symbol, symbols_of
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, ReplayError, plural
+from aclog.metalog.native import regex
 from aclog.metalog.primitives import elapsed_seconds
 from aclog.metalog.text_forms import comma_parts
 from aclog.snapshots.image import Freshness, Image, StateSource
@@ -154,7 +154,7 @@ def _is_json_line(first: Sequence[Sequence[bytes]]) -> bool:
 # A state source of ACLs in files: JSON lines, or files of GitOps tools in a repository.
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class AclsSource:
     """ACLs in JSON lines, from a file or stdin, or in GitOps files."""
 
@@ -682,7 +682,7 @@ def _live_source(selection: SourceSelection, notify: Notify) -> StateSource:
 # Values of flags on how files of rules are read.
 
 
-_NAME = re.compile(r"[^\W\d][\w-]*")
+_NAME = regex(r"[^\W\d][\w-]*")
 
 
 def parse_values(texts: Iterable[str], flag: str = "--var") -> dict[str, str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Notices on stderr that are limited: of a server, so many of a kind; of an old state, as its age doubles.
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, kw_only=True, repr=False)
 class FewNotices:
     """Prints notices of one kind, so many a minute at most: a server repeats some for each request. Thread-safe."""
 
@@ -170,7 +170,7 @@ def tracked(
             yield item
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Amounts:
     """How far the work is: written by it, read by the thread that draws."""
 
@@ -186,7 +186,7 @@ class Amounts:
         return self.done, self.total
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class _ProgressLine:
     """A bar that may be on the screen; started by the timer's thread, stopped by the one that works."""
 

@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions import Query, contains, is_legal_topic
+from aclog.analysis.regions import Query, contains
 from aclog.analysis.timeline import NamesDifferError, decide_set, explained
 from aclog.analysis.who_can import permissions, with_extents
 from aclog.authorizer.acl import ResourcePattern
-from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType, is_legal_topic
 from aclog.authorizer.explain import ExplainOptions
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Settings

@@ -5,8 +5,8 @@ import pytest
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.cli.acl_changes import filters_of, plan_to_add, plan_to_remove, rule_of
-from aclog.cli.flags.commands import Entry, RuleFlags
 from aclog.cli.flags.question import ResourceFlags
+from aclog.cli.flags.target import Entry, RuleFlags
 from aclog.metalog.errors import ConfigError
 
 TOPIC = ResourceFlags(topics=["t"])

@@ -61,47 +61,84 @@ def place(tmp_path_factory):
     (directory / "tests").symlink_to(Path("tests").absolute())
     (directory / "acls").mkdir()
     (directory / "acls/rules.jsonl").write_bytes(RULE)
+    (directory / "states").mkdir()
+    words = (sys.executable, "-m", "aclog", "snapshot", "create", "--log", LOG, "--out", directory / "states")
+    subprocess.run(words, check=True, capture_output=True)
     return directory
 
 
 def imported(words, directory, command=(sys.executable, "-m", "aclog")):
-    """Run a command and return the packages that it imported, by PYTHONPROFILEIMPORTTIME's report."""
+    """Run a command and return the modules that it imported, by PYTHONPROFILEIMPORTTIME's report."""
     words, environment = [*command, *words], {"PYTHONPROFILEIMPORTTIME": "1"}
     ended = subprocess.run(words, check=False, cwd=directory, capture_output=True, text=True, env=environment)
     assert "Traceback" not in ended.stderr, ended.stderr[-2000:]
     names = re.findall(r"^import time: +\d+ \| +\d+ \| +([\w.]+)$", ended.stderr, re.MULTILINE)
     assert "aclog" in names
-    return {name.partition(".")[0] for name in names}
+    return set(names)
+
+
+def packages(*arguments):
+    return {name.partition(".")[0] for name in imported(*arguments)}
 
 
 @pytest.mark.server
 def test_a_node_imports_what_it_needs(place):
-    assert imported(("serve", "no.properties"), place) & LARGE <= set(NODE)
+    assert packages(("serve", "no.properties"), place) & LARGE <= set(NODE)
 
 
 @pytest.mark.parametrize("line", NEEDED)
 @pytest.mark.process
 def test_a_command_imports_what_it_needs(line, place):
     words = line.replace("--acls . ", "--acls acls ").split()
-    assert imported(words, place) & LARGE <= set(NEEDED[line])
+    assert packages(words, place) & LARGE <= set(NEEDED[line])
+
+
+ABSENT = {
+    "aclog.analysis.policy",
+    "aclog.analysis.regions",
+    "aclog.authorizer.index.odd_rules",
+    "aclog.cli.flags.many_requests",
+    "aclog.metalog.committed_log",
+    "asyncio",
+    "ctypes",
+    "importlib.metadata",
+    "numpy",
+    "rich",
+    "ssl",
+}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "authorize --principal User:alice --operation READ --topic t",
+        "explain --principal User:alice --operation READ --topic t",
+        "acls list --topic t",
+    ],
+)
+@pytest.mark.process
+def test_a_question_about_one_name_of_an_image_file_imports_neither_arrays_nor_analysis(line, place):
+    (checkpoint,) = (place / "states").glob("*.checkpoint")
+    assert checkpoint.with_suffix(".image").exists()
+    assert not imported((*line.split(), "--snapshot", checkpoint), place) & ABSENT
 
 
 @pytest.mark.process
 def test_the_script_imports_no_more_than_the_module(place):
     words = ("authorize", "--acls", "rules.jsonl", *ASKED.split())
     script = Path(sys.executable).with_name("aclog")
-    assert imported(words, place, (script,)) <= imported(words, place) | {"re", "__main__"}
+    assert packages(words, place, (script,)) <= packages(words, place) | {"re", "__main__"}
 
 
 @pytest.mark.process
 def test_to_import_the_library_imports_nothing_large(place):
-    assert not imported((), place, (sys.executable, "-c", "import aclog")) & LARGE
+    assert not packages((), place, (sys.executable, "-c", "import aclog")) & LARGE
 
 
 @pytest.mark.process
 def test_the_librarys_authorizer_imports_columns_only(place):
     code = f"import aclog; aclog.open_log({LOG!r}).image().authorizer()"
-    assert imported((), place, (sys.executable, "-c", code)) & LARGE <= {"numpy"}
+    assert packages((), place, (sys.executable, "-c", code)) & LARGE <= {"numpy"}
 
 
 @pytest.mark.parametrize(

@@ -34,12 +34,13 @@ from aclog.analysis.lint.finding import (
     who,
 )
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions import LONGEST, ExistingNames
+from aclog.analysis.regions import ExistingNames
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, cidr_range, host_address, host_problem, is_cidr
 from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls
 from aclog.authorizer.codes import (
     ANONYMOUS_PRINCIPAL,
     CLUSTER_NAME,
+    LONGEST_TOPIC,
     SUPPORTED_OPERATIONS,
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -171,13 +172,13 @@ class IllegalTopicName(Lint):
     def find(self, table: RuleTable, _context: LintContext) -> Iterator[Finding]:
         """Yield the rules on such names."""
         literal, lengths = table.literal_resource, _lengths(table.names)
-        illegal = texts_matching(table.names, _NOT_OF_TOPICS) | (lengths > LONGEST)
+        illegal = texts_matching(table.names, _NOT_OF_TOPICS) | (lengths > LONGEST_TOPIC)
         illegal |= literal & texts_among(table.names, (".", "..", ""))
         illegal &= ~(literal & texts_among(table.names, (WILDCARD,))) & (table.type_of_resource == ResourceType.TOPIC)
 
         def consequence(rule: StandardAcl) -> Consequence:
             subject = "topic can have" if rule.pattern_type == PatternType.LITERAL else "topic name can start with"
-            name = rule.resource_name[: LONGEST + 1]
+            name = rule.resource_name[: LONGEST_TOPIC + 1]
             return Consequence(f"no {subject} {name!r}: {useless(rule)}")
 
         return self.findings(table, illegal[table.resource_of], consequence)
@@ -726,7 +727,7 @@ def _of(table: RuleTable, *operations: AclOperation) -> Bools:
 
 _SHOWN_NAMES = 5
 """Owners that a finding names."""
-_LEGAL = rf"^[a-zA-Z0-9._-]{{0,{LONGEST}}}\Z"
+_LEGAL = rf"^[a-zA-Z0-9._-]{{0,{LONGEST_TOPIC}}}\Z"
 
 
 class NoSuchName(Lint):

@@ -1,12 +1,13 @@
 """The index of ACLs: a base and an overlay of what changed since the base was built, in persistent maps."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product, starmap
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
-import numpy as np
 from attrs import define, field, frozen
 
 from aclog.authorizer.acl import StandardAcl
@@ -19,6 +20,11 @@ from aclog.metalog.errors import ReplayError
 from aclog.metalog.persistent_map import Map
 from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from aclog.metalog.native import np
 
 # The overlay: the changes since the base was built, in persistent maps.
 #
@@ -47,7 +53,7 @@ class Cell(NamedTuple):
 class TouchedResource(NamedTuple):
     """A resource pattern that a change touched."""
 
-    cells: "Map[PairKey, Cell]"
+    cells: Map[PairKey, Cell]
     rules: int
     """How many ACLs it has now, those of untouched cells included."""
     shrunk: bool
@@ -62,25 +68,25 @@ class Overlay(NamedTuple):
     A named tuple and not an attrs class: one is made for every update, and a frozen class takes five times as long.
     """
 
-    added: "Map[int, AccessControlEntryRecord]" = Map()
+    added: Map[int, AccessControlEntryRecord] = Map()
     """By the uuid's integer value."""
-    removed: "Map[int, bool]" = Map()
+    removed: Map[int, bool] = Map()
     """Rows of the base; the values mean nothing."""
-    touched: "tuple[Map[str, TouchedResource], ...]" = (Map(),) * (2 * layout.TYPES)
+    touched: tuple[Map[str, TouchedResource], ...] = (Map(),) * (2 * layout.TYPES)
     """By twice the resource type, plus one for LITERAL: by name, a text that keeps its hash, as no tuple does."""
     lengths: tuple[tuple[int, ...], ...] = ((),) * layout.TYPES
     """By resource type: the lengths of the touched prefixes, longest first. Prefixes of a name are found by cutting it
     at each length, unless there are many lengths and many decisions on one version (`_listed_prefixes`)."""
     wildcards: tuple[TouchedResource | None, ...] = (None,) * layout.TYPES
     """By resource type: LITERAL `*`, if touched. Every decision needs it, so it is kept out of the map."""
-    ranges: "Map[str, tuple[str, ...]]" = Map()
+    ranges: Map[str, tuple[str, ...]] = Map()
     """Principal -> hosts of added ACLs that contain a slash: candidates for CIDR ranges."""
     colonless: int = 0
     """How many ACLs were added whose principal has no colon. Never decreases: it only switches a slow check on."""
     unbindable: int = 0
     irregular: int = 0
     """What to add to the counts of the base (see Base)."""
-    units: "Map[tuple[int, int], int]" = Map()
+    units: Map[tuple[int, int], int] = Map()
     """What to add to the base's UnitCounts."""
     changes: int = 0
     """The number of ACLs added and removed."""
@@ -136,7 +142,7 @@ class Levels(NamedTuple):
         return several[0] if len(several) == 1 else None
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class AclIndex:
     """A base and the changes since. Immutable by convention, as AclsImage is."""
 
@@ -353,7 +359,7 @@ _PAYS = 64
 """Decisions on one version of so many changes each, from which listing its names pays."""
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class TouchedNames:
     """The names of one version of an overlay."""
 
@@ -377,7 +383,7 @@ class TouchedNames:
         """Return the names of the PREFIXED patterns of a type, in order."""
         return self._names[2 * kind]
 
-    def moved(self, maps: Sequence[_ByName]) -> "TouchedNames":
+    def moved(self, maps: Sequence[_ByName]) -> TouchedNames:
         """Return the names of another version, in time that mostly follows what differs."""
         return TouchedNames(maps, tuple(starmap(_moved, zip(self._names, self.maps, maps, strict=True))))
 
@@ -449,7 +455,7 @@ _ORDINARY: frozenset[Codes] = frozenset(product(_TYPES, _PATTERNS, _OPERATIONS, 
 # A named tuple's own constructor is a call of a function in Python first, which takes as long again.
 _new_tuple = tuple.__new__
 
-_NO_CELLS: "Map[PairKey, Cell]" = Map()
+_NO_CELLS: Map[PairKey, Cell] = Map()
 _UNTOUCHED = TouchedResource(_NO_CELLS, rules=0, shrunk=False, number=-1)
 
 
@@ -575,13 +581,13 @@ def _remove_row(base: Base, overlay: Overlay, row: int) -> Overlay:
 
 def _with_cell(
     base: Base,
-    cells: "Map[PairKey, Cell]",
+    cells: Map[PairKey, Cell],
     pair: PairKey,
     *,
-    removed: "Map[int, bool]",
+    removed: Map[int, bool],
     added: tuple[AccessControlEntryRecord, ...],
     rows: range,
-) -> "Map[PairKey, Cell]":
+) -> Map[PairKey, Cell]:
     """Return the cells with one of them recomputed from these added ACLs and the base's rows that are not removed."""
     if not added and not rows:
         return cells.delete(pair)
@@ -601,8 +607,8 @@ def _changed(
     pair: PairKey,
     touched: TouchedResource,
     *,
-    added: "Map[int, AccessControlEntryRecord]",
-    removed: "Map[int, bool]",
+    added: Map[int, AccessControlEntryRecord],
+    removed: Map[int, bool],
     codes: Codes,
     step: int,
 ) -> Overlay:

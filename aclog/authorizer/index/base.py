@@ -1,14 +1,15 @@
 """The base of the index: all ACLs of one moment in immutable columns, its flat form, and how it is built from ACLs."""
 
+from __future__ import annotations
+
 import struct
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from uuid import UUID
 
-import numpy as np
 from attrs import Factory, define, evolve, frozen
-from numpy.typing import NDArray
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.codes import (
@@ -26,6 +27,12 @@ from aclog.metalog.columns import AclColumns, Bools, Bytes, Int64s, unsigned_var
 from aclog.metalog.errors import DecodeError, ReplayError
 from aclog.metalog.primitives import Buffer, uuid_text
 from aclog.metalog.records import TaggedFields
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from aclog.metalog.native import np
 
 # The base of the index: all ACLs of one moment in immutable columns, and its flat form.
 
@@ -55,7 +62,7 @@ _MAX_SUBJECTS = 1 << 16
 each, and subjects of about 1 kB each."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Subject:
     """A principal and host, resolved to the few pairs of the base that can match them."""
 
@@ -69,7 +76,7 @@ class Subject:
     """By node: the mask of a prefix and all its shorter prefixes; filled when a node is first read (Base.chain_mask).
     Node -1, "no prefix", ends every chain."""
 
-    def renewed(self) -> "Subject":
+    def renewed(self) -> Subject:
         """Return the subject without its chain masks."""
         return Subject(self.keys, self.pairs, self.wildcard_masks)
 
@@ -78,7 +85,7 @@ RangeSubject: TypeAlias = tuple[Subject, tuple[str, ...], tuple[str, ...]]
 """A subject with the ranges that contain its host, and the overlay's entries for its principal and `User:*` then."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Memo:
     """What the base remembers about names and subjects.
 
@@ -129,7 +136,7 @@ class Memo:
             self.range_subjects.age()
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class Base:
     """The matrix: rows are ACLs sorted by (resource, pair); a cell is the rows of one resource and pair."""
 
@@ -143,7 +150,7 @@ class Base:
     """By cell: the pair; ascending within a resource, so that a pair is found by bisection."""
     cell_masks: memoryview
     """By cell: aclog.authorizer.index.layout, or-ed over the cell's rows."""
-    cell_rows: "memoryview | range"
+    cell_rows: memoryview | range
     """The first row of each cell, and at the end the number of rows; a range if every cell has one row."""
     operations: memoryview
     permissions: memoryview
@@ -339,7 +346,7 @@ class Base:
 # Columns by row that only filters and byResourceType need; built on first use and kept with the base.
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class RowColumns:
     """The fields of each row, and the rows of each pair."""
 
@@ -525,7 +532,7 @@ _TAG_HEAD = struct.Struct("<iI")
 """Row, and the size of its tagged fields, which follow as in the record."""
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class BaseColumns:
     """What `pack_base` puts into one buffer: the columns of a Base, and of its tables."""
 
@@ -549,7 +556,7 @@ class BaseColumns:
     prefix_jumps: layout.Int32s
     type_nodes: layout.Int32s
     prefix_lengths: layout.Int32s
-    prefix_filter: "np.ndarray[Any, np.dtype[np.uint64]]"
+    prefix_filter: np.ndarray[Any, np.dtype[np.uint64]]
     wildcards: layout.Int32s
     units: layout.UnitCounts
     colonless: layout.Int32s
@@ -605,6 +612,23 @@ def pack_base(columns: BaseColumns, allocate: layout.Allocate = bytearray) -> Ba
         layout.Column.TAGS: b"".join(_tagged(row, c.tags[row]) for row in sorted(c.tags)),
     }
     return base_of(layout.pack(packed, allocate))
+
+
+def empty_base() -> Base:
+    """Return what `build` makes of no ACLs, without numpy: every state and every authorizer begins with it."""
+    columns: dict[layout.Column, bytes | array[int]] = dict.fromkeys(layout.Column, b"")
+    for column in (layout.Column.RESOURCE_OFFSETS, layout.Column.PAIR_OFFSETS, layout.Column.CELL_STARTS):
+        columns[column] = bytes(4)
+    for column in (layout.Column.RESOURCE_BUCKETS, layout.Column.PAIR_BUCKETS, layout.Column.ID_STARTS):
+        columns[column] = bytes(8)
+    columns |= {
+        layout.Column.COUNTS: array("q", (0, 0, 0, 0, 0, _HAS_IDS | _ONE_ROW_EACH, 0, 0)),
+        layout.Column.TYPE_NODES: bytes(4 * (layout.TYPES + 1)),
+        layout.Column.PREFIX_LENGTHS: bytes(4 * (layout.TYPES + 1)),
+        layout.Column.PREFIX_FILTER: bytes(8),
+        layout.Column.WILDCARDS: array("i", (-1,) * layout.TYPES),
+    }
+    return base_of(layout.pack(columns))
 
 
 def base_of(flat: memoryview) -> Base:
@@ -699,7 +723,7 @@ def _table(view: Mapping[layout.Column, memoryview], data: layout.Column) -> lay
     return layout.KeyTable.of(view[data], view[layout.Column(data + 1)], view[layout.Column(data + 2)])
 
 
-def _offsets(strings: layout.ByteStrings) -> "np.ndarray[Any, Any]":
+def _offsets(strings: layout.ByteStrings) -> np.ndarray[Any, Any]:
     wide = len(strings.data) >= layout.WIDE_BYTES
     return strings.offsets if wide else strings.offsets.astype(np.uint32)
 
@@ -708,7 +732,7 @@ def _triples(rows: Any) -> layout.Int32s:
     return np.array([item for row in rows for item in row], np.int32)
 
 
-def _rows_of(column: memoryview, rows: int | None) -> "zip[tuple[int, int, int]]":
+def _rows_of(column: memoryview, rows: int | None) -> zip[tuple[int, int, int]]:
     items = column.tolist()
     if len(items) % 3 or (rows is not None and any(not 0 <= row < rows for row in items[::3])):
         raise DecodeError("a sparse column of the flat base is out of bounds")
@@ -739,10 +763,8 @@ def _tags(column: memoryview) -> dict[int, TaggedFields]:
 
 T = TypeVar("T")
 
-_MASKS = layout.mask_table().ravel()
 
-
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class Rows:
     """ACLs in log order with dictionary-encoded keys: the input of `build`."""
 
@@ -862,7 +884,7 @@ def build(rows: Rows, pause: layout.Pause = layout.no_pause, allocate: layout.Al
     _check_unique(rows, order, resource_of=resource_of, pair_of=pair_of, codes=codes, repeated=repeated)
     first = layout.changes(resource_of, pair_of)
     cell_resources, cell_pairs = resource_of[first], pair_of[first]
-    masks = np.bitwise_or.reduceat(_MASKS[codes], first) if len(first) else np.zeros(0, np.uint32)
+    masks = np.bitwise_or.reduceat(layout.mask_table().ravel()[codes], first) if len(first) else np.zeros(0, np.uint32)
     pause()
     unbindable, irregular = _counts(rows)
     colonless = np.flatnonzero(~with_colon(rows.pairs))

@@ -3,19 +3,20 @@
 Arrays and their flat form, masks of operations, keys, and the native core that reads them.
 """
 
+from __future__ import annotations
+
 import struct
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from enum import IntEnum
+from functools import cache
 from itertools import islice
-from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 from zlib import crc32
 
-import numpy as np
 from attrs import Factory, define, frozen
-from numpy.typing import NDArray
 
 from aclog.authorizer.acl import AddressNumber, cidr_range
 from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType
@@ -24,12 +25,22 @@ from aclog.metalog.errors import DecodeError
 from aclog.metalog.native import native
 from aclog.metalog.primitives import Buffer
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from aclog.metalog.native import np
+
 # Types and helpers for columns.
 
 
-Int32s: TypeAlias = NDArray[np.int32]
-UInt32s: TypeAlias = NDArray[np.uint32]
-_Number = TypeVar("_Number", bound=np.integer)
+if TYPE_CHECKING:
+    Int32s: TypeAlias = NDArray[np.int32]
+    UInt32s: TypeAlias = NDArray[np.uint32]
+    Masks: TypeAlias = UInt32s
+else:
+    Int32s = UInt32s = Masks = Any
+_Number = TypeVar("_Number", bound="np.integer")
 
 Pause: TypeAlias = Callable[[], None]
 """Called between short steps of a long computation, so that other threads can take the GIL."""
@@ -241,7 +252,7 @@ class Core(Protocol):
 
     def put(
         self, resource_type: int, name: str, literal: bool, principal: str, host: str, mask: int, rules: int, /
-    ) -> "Core":
+    ) -> Core:
         """Return the core after a change: the mask of the touched cell now, and the ACLs of its resource pattern.
 
         A mask of -1: nothing is left of the cell but what the base does not have either.
@@ -273,7 +284,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Generations(Generic[_Key, _Value]):
     """Holds up to twice `limit` entries: a young generation, which grows, and an old one.
 
@@ -314,8 +325,6 @@ class Generations(Generic[_Key, _Value]):
 #
 # Masks of several ACLs are or-ed. Kafka's rule that any DENY wins is then one test of two bits.
 
-
-Masks: TypeAlias = NDArray[np.uint32]
 
 OPERATIONS = 16
 TYPES = 8
@@ -377,8 +386,9 @@ def rule_mask(operation: int, permission_type: int) -> int:
     return (_ALLOWING if permission_type == AclPermissionType.ALLOW else _DENYING)[operation & 0xFF]
 
 
+@cache
 def mask_table() -> Masks:
-    """Return the masks by [permission code as a byte, operation code as a byte]."""
+    """Return the masks by [permission code as a byte, operation code as a byte]; never write to it."""
     table = np.empty((256, 256), np.uint32)
     table[:] = _DENYING
     table[AclPermissionType.ALLOW] = _ALLOWING
@@ -489,7 +499,7 @@ def split_pair(key: bytes) -> tuple[str, str]:
     return principal, _string(key, end)[0]
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class KeyTable:
     """Distinct keys, numbered 0..n-1 in the order of their buckets: bucket b has `buckets[b]` to `buckets[b + 1]` - 1.
 
@@ -550,12 +560,10 @@ _MANY = 1 << 12
 """From this many slices on, they are compared as words of eight bytes, without an object per slice."""
 
 _WORD = 8
-_LOW_BYTES = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], np.uint64)
-"""By a number of bytes: the mask of that many."""
-_MULTIPLIER, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+_MULTIPLIER, _HALF = 0x9E3779B97F4A7C15, 32
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class ByteStrings:
     """n byte strings: string i is `data[offsets[i]:offsets[i + 1]]`."""
 
@@ -659,11 +667,17 @@ def _numbered_by_words(source: Buffer, starts: Int64s, ends: Int64s) -> tuple[By
     return ByteStrings.cut(data, starts[firsts], ends[firsts]), numbers
 
 
+@cache
+def low_bytes() -> NDArray[np.uint64]:
+    """Return by a number of bytes, up to eight, the mask of that many."""
+    return np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], np.uint64)
+
+
 def _hashes(words: NDArray[np.uint64], starts: Int64s, ends: Int64s) -> NDArray[np.uint64]:
     remaining = ends - starts
     hashes = remaining.astype(np.uint64)
     for rows, at, size in _steps(starts, remaining):
-        mixed = (hashes[rows] ^ words[at] & _LOW_BYTES[size]) * _MULTIPLIER
+        mixed = (hashes[rows] ^ words[at] & low_bytes()[size]) * _MULTIPLIER
         hashes[rows] = mixed ^ mixed >> _HALF
     return hashes
 
@@ -675,7 +689,7 @@ def _are_equal(words: NDArray[np.uint64], some: tuple[Int64s, Int64s], others: t
         return False
     shift = others[0] - some[0]
     return not any(
-        ((words[at] ^ words[at + shift[rows]]) & _LOW_BYTES[size]).any() for rows, at, size in _steps(some[0], sizes)
+        ((words[at] ^ words[at + shift[rows]]) & low_bytes()[size]).any() for rows, at, size in _steps(some[0], sizes)
     )
 
 
@@ -829,11 +843,13 @@ def prefix_range(
 # Names are compared as UTF-8, whose order is that of code points.
 
 
+_FEW = 256
+"""So many names are listed at once, without numpy."""
 _LISTED_AFTER = 64
 """A list of all names is made once there was one search per this many names: by then it costs less than they did."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Prefixes:
     """The prefixed names of all types by type and name. A node is an index into these columns, -1 means no node."""
 
@@ -883,6 +899,9 @@ class Prefixes:
             node = self.parents[node]
 
     def _listed(self) -> list[bytes] | None:
+        if len(self.resources) <= _FEW:
+            self._names = [self.name(node) for node in range(len(self.resources))]
+            return self._names
         self._searches += 1
         if self._searches * _LISTED_AFTER > len(self.resources):
             self._names = self._all_names()
@@ -895,7 +914,7 @@ class Prefixes:
         return ByteStrings.cut(data, starts, offsets[nodes + 1] - 1).values()
 
 
-def links(names: Sequence[bytes], pause: Pause = no_pause) -> "tuple[array[int], array[int]]":
+def links(names: Sequence[bytes], pause: Pause = no_pause) -> tuple[array[int], array[int]]:
     """Return the parent and the jump link of each of these sorted names, all of one type."""
     parents, jumps = array("i", [-1]) * len(names), array("i", [-1]) * len(names)
     depths: dict[int, int] = {}
@@ -922,7 +941,7 @@ def links(names: Sequence[bytes], pause: Pause = no_pause) -> "tuple[array[int],
 # The CIDR ranges (KIP-1276) that are hosts of one principal's ACLs, and those that contain an address.
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class RangeHosts:
     """Ranges by size, and those of a size by their first address: an address is looked up once per size.
 
@@ -966,7 +985,7 @@ class RangeHosts:
 # Rows by the uuid of their ACL: rows sorted by uuid, in buckets by the leading bits.
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class IdIndex:
     """Rows sorted by id; 24 bytes per ACL."""
 

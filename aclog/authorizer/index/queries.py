@@ -3,14 +3,13 @@
 ACLs by id, resource, name or filter; authorizeByResourceType; and a number that is equal for equal sets of ACLs.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import islice, product
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
-
-import numpy as np
-from numpy.typing import NDArray
 
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, StandardAclWithId, in_cidr, rule_of
 from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
@@ -23,6 +22,12 @@ from aclog.authorizer.interface import InvalidRequestError
 from aclog.metalog.codec import encode_record, write_tagged_fields
 from aclog.metalog.columns import Bools, Bytes, Int64s
 from aclog.metalog.records import FRAME_VERSION, AccessControlEntryRecord, RecordType
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from aclog.metalog.native import np
 
 # ACLs as objects: those of a resource, those that cover a name, and the one that determines a decision.
 
@@ -277,13 +282,11 @@ def resource_patterns(index: AclIndex) -> Iterator[ResourcePattern]:
 def principals(index: AclIndex) -> set[str]:
     """Return every principal that has an ACL."""
     base, overlay = index.base, index.overlay
-    columns = row_columns(base)
-    used = np.flatnonzero(np.diff(columns.pair_starts)).tolist()
-    names = {layout.split_pair(base.pairs.key(pair))[0] for pair in used}
+    names = {layout.split_pair(base.pairs.key(pair))[0] for pair in set(base.cell_pairs)}
     names.update(record.principal for record in overlay.added.values())
     if overlay.removed:
         # Only principals of removed rows can have lost their last ACL.
-        pairs = np.unique(columns.pair_of[np.fromiter(overlay.removed, np.int64)]).tolist()
+        pairs = np.unique(row_columns(base).pair_of[np.fromiter(overlay.removed, np.int64)]).tolist()
         for principal in {layout.split_pair(base.pairs.key(pair))[0] for pair in pairs}:
             if next(matching(index, AclBindingFilter(principal=principal)), None) is None:
                 names.discard(principal)
@@ -513,18 +516,15 @@ def _allowed(
 # damage, not against an attacker who chooses the merged ACLs.
 
 
-_MULTIPLIERS = tuple(
-    np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], np.uint64)
-)
-_HALF = np.uint64(32)
+_MULTIPLIERS = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93
+_HALF = 32
 _WORD = 8
-_LOW_BYTES = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], np.uint64)
-"""By a number of bytes: the mask of that many."""
 
 SUMS = 1 << 64
 """Digests are below this, and added modulo this."""
 
-Hashes: TypeAlias = NDArray[np.uint64]
+if TYPE_CHECKING:
+    Hashes: TypeAlias = NDArray[np.uint64]
 
 
 def base_digest(base: Base, without: Iterable[int] = ()) -> int:
@@ -600,10 +600,10 @@ def _of_strings(strings: layout.ByteStrings) -> Hashes:
     # Every position is the start of a word: an unaligned view of the same bytes.
     words = np.ndarray(len(strings.data) + 1, np.dtype("<u8"), padded, strides=(1,))
     at, remaining = strings.starts, strings.ends - strings.starts
-    hashes = remaining.astype(np.uint64)
+    hashes, masks = remaining.astype(np.uint64), layout.low_bytes()
     rows: Int64s | slice = slice(None)
     while len(at):
-        hashes[rows] = _mixed(hashes[rows] * _MULTIPLIERS[1] ^ words[at] & _LOW_BYTES[np.minimum(remaining, _WORD)])
+        hashes[rows] = _mixed(hashes[rows] * _MULTIPLIERS[1] ^ words[at] & masks[np.minimum(remaining, _WORD)])
         longer = np.flatnonzero(remaining > _WORD)
         rows = longer if isinstance(rows, slice) else rows[longer]
         at, remaining = at[longer] + _WORD, remaining[longer] - _WORD

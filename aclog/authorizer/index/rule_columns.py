@@ -4,12 +4,13 @@ A million ACLs have few principals, hosts and codes. Each column is some texts, 
 dictionary of Arrow or an array of objects takes them.
 """
 
+from __future__ import annotations
+
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
 from attrs import frozen
-from numpy.typing import NDArray
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAclWithId, rule_of
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
@@ -19,11 +20,17 @@ from aclog.authorizer.index.base import Base, row_keys
 from aclog.authorizer.index.queries import filter_matches
 from aclog.metalog.columns import Bools, Bytes, Int64s, unsigned_varints
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from aclog.metalog.native import np
+
 _CODES = 256
 _ID_BYTES, _ID_TEXT = 16, 22
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class TextColumn:
     """A text by row: some texts in UTF-8, which may repeat, and the number of each row's."""
 
@@ -31,7 +38,7 @@ class TextColumn:
     numbers: layout.Int32s
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class RuleColumns:
     """ACLs in columns, and those that an index has as objects: the changes since its base."""
 

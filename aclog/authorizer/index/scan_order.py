@@ -1,14 +1,14 @@
 """The order in which Kafka's scan visits the ACLs that cover a name."""
 
+from __future__ import annotations
+
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import chain
 from operator import ne
-from typing import NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
-import numpy as np
 from attrs import frozen
-from numpy.typing import NDArray
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.codes import WILDCARD, PatternType
@@ -17,14 +17,20 @@ from aclog.authorizer.index.acl_index import AclIndex, Levels, Resource
 from aclog.authorizer.index.base import Base, row_keys
 from aclog.metalog.columns import Bytes, Int64s, unsigned_varints
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from aclog.metalog.native import np
+
 # Open-addressing hash tables in numpy, for looking up millions of pairs of numbers at a time.
 
 
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLIER = 0x9E3779B97F4A7C15
 """2**64 divided by the golden ratio: Fibonacci hashing spreads consecutive keys."""
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class PairedTable:
     """(number, number) -> uint32, 0 for absent keys; about 24 bytes per entry, at most half full."""
 
@@ -72,7 +78,7 @@ def _key(first: layout.Int32s | Int64s, second: layout.Int32s | Int64s) -> NDArr
     return (first.astype(np.uint64) << np.uint64(32)) + second.astype(np.uint64) + np.uint64(1)
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class Tables:
     """The principals and hosts of a base, numbered separately, and a table of its pairs."""
 
@@ -265,8 +271,6 @@ pattern type only a record can carry, which Kafka may visit earlier than their r
 _FIRST_ABOVE_SURROGATES = 0xEE
 """UTF-8 lead byte of U+E000. Only texts with code points from there on sort differently in UTF-8 and UTF-16."""
 
-_PERMISSIONS = np.array([layout.known_permission(byte) for byte in range(256)], np.int8)
-
 
 def levels_of(base: Base) -> NDArray[np.uint8]:
     """Return the level of each row."""
@@ -285,9 +289,10 @@ def ranks_of(base: Base) -> layout.Int32s:
     resource_of, pair_of = row_keys(base)
     tables = tables_of(base)
     operations = np.frombuffer(base.operations, np.uint8)
+    known = np.array([layout.known_permission(byte) for byte in range(256)], np.int8)
     order = np.lexsort(  # the last key is the most significant one
         (
-            _PERMISSIONS[np.frombuffer(base.permissions, np.uint8)],
+            known[np.frombuffer(base.permissions, np.uint8)],
             _text_ranks(tables.hosts)[tables.host_of[pair_of]],
             _text_ranks(tables.principals)[tables.principal_of[pair_of]],
             np.where(operations < layout.OPERATIONS, operations, 0),
@@ -341,7 +346,7 @@ def _text_ranks(texts: layout.ByteStrings) -> layout.Int32s:
 # The base's resources ranked by name; built on first use and kept with the base.
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class NameRanks:
     """Ranks of names by code points, for all resource types together; 8 bytes per resource.
 

@@ -1,13 +1,13 @@
 """Resolution of (principal, host) to the pairs that match, CIDR ranges among them, and the ACLs of a subject."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-import numpy as np
 from attrs import evolve, frozen
-from numpy.typing import NDArray
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, address_number, is_cidr, rule_of
 from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, PatternType
@@ -26,6 +26,12 @@ from aclog.authorizer.index.scan_order import (
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.records import AccessControlEntryRecord
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from aclog.metalog.native import np
 
 # Resolution of (principal, host) to the pairs that match: itself, `User:*`, host `*`, and CIDR ranges if enabled.
 
@@ -110,7 +116,7 @@ def _ranges(base: Base, principal: str, added: tuple[str, ...]) -> layout.RangeH
 # The ACLs that deny, or allow, one subject one operation; only the subject's own cells are read.
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class SubjectRules:
     """The ACLs that match a subject and set one bit of the mask."""
 
@@ -330,7 +336,7 @@ def _of_cells(touched: TouchedResource) -> list[Place]:
 # The pairs whose host is a CIDR range (KIP-1276), and which of them match many requests.
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class SubjectPairs:
     """Pairs that match some requests through a range."""
 
@@ -358,7 +364,7 @@ class SubjectPairs:
         return at, self.pairs[place]
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class RangePairs:
     """The pairs of a base whose host is a range, by principal."""
 
@@ -453,10 +459,8 @@ _FEW_REQUESTS = 4
 
 _EVERYBODY = WILDCARD_PRINCIPAL, WILDCARD
 
-_MASKS = layout.mask_table().ravel()
 
-
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class RequestCodes:
     """Requests without operations, dictionary-encoded: the distinct values, and per request an index into them."""
 
@@ -471,7 +475,7 @@ class RequestCodes:
     """Index into `types` and `names`."""
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class Matches:
     """Pairs of a request (its index) and a row of the base that matches it, sorted by request."""
 
@@ -479,7 +483,7 @@ class Matches:
     row: Int64s
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class NameResources:
     """The patterns that cover each requested name: for name n, `resources[starts[n]:starts[n + 1]]`."""
 
@@ -516,7 +520,7 @@ def _resources_on(base: Base, kind: int, name: str, *, documented: bool) -> Iter
         yield wildcard
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True, repr=False)
 class Matcher:
     """Finds matches in a base. Built once for many calls; takes about 30 bytes per ACL on top of the base."""
 
@@ -541,7 +545,7 @@ class Matcher:
         return cls(
             base=base,
             documented=documented,
-            masks=_MASKS[codes | np.frombuffer(base.operations, np.uint8)],
+            masks=layout.mask_table().ravel()[codes | np.frombuffer(base.operations, np.uint8)],
             tables=tables_of(base),
             cells=PairedTable.of(resources, cell_pairs, numbers),
             cell_rows=np.asarray(base.cell_rows).astype(np.int64),

@@ -1,16 +1,12 @@
 """Flags of single commands, which a command and its report share."""
 
-from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from attrs import field, frozen
 
-from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, code_name
-from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType
 from aclog.cli.flags import common
 from aclog.cli.flags.common import (
-    OPERATIONS,
     AccessesFormat,
     AccessesTimezone,
     Columns,
@@ -20,12 +16,10 @@ from aclog.cli.flags.common import (
     OutputFlags,
     WindowFlags,
     Workers,
-    completions,
     format_option,
-    named,
-    typed_text,
 )
-from aclog.cli.flags.question import AnswerFlags, AnswerFormat, SecondSettingsFlags, SecondStateFlags, parse_principal
+from aclog.cli.flags.many_requests import SecondSettingsFlags, SecondStateFlags
+from aclog.cli.flags.question import AnswerFlags, AnswerFormat
 from aclog.cli.flags.target import JournalFile, OtherJournals
 from aclog.cli.options import Argument, Option
 from aclog.metalog.errors import ConfigError
@@ -43,7 +37,7 @@ if TYPE_CHECKING:
 _PANEL = "Findings"
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ConsoleFlags:
     """Where it listens, and who may see it."""
 
@@ -105,7 +99,7 @@ class ConsoleFlags:
     ] = False
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class FindingsFlags:
     """By what findings are looked for."""
 
@@ -215,7 +209,7 @@ class FindingsFlags:
 # The flags of `aclog pdp`.
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class PdpFlags:
     """Where it listens, which clients it serves, and how foreign questions are mapped."""
 
@@ -279,7 +273,7 @@ _FROM = "ZooKeeper (exactly one)"
 _TO = "Metadata log (exactly one)"
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ZooKeeperFlags:
     """The ZooKeeper, and whether it is read or written."""
 
@@ -312,7 +306,7 @@ class ZooKeeperFlags:
     ] = None
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class MetadataLogFlags:
     """The metadata log, directly or as part of a Kafka node."""
 
@@ -351,7 +345,7 @@ class MetadataLogFlags:
     ] = None
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ModeFlags:
     """What to do, when to switch over, and what not to refuse."""
 
@@ -396,7 +390,7 @@ TestFiles: TypeAlias = Annotated[
 ]
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class RunFlags:
     """Which tests are run, what else is measured, and how it is reported."""
 
@@ -447,7 +441,7 @@ _FOLLOWING = "Guardrails (with --follow)"
 _RECORDING = "Recording"
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class GuardFlags:
     """Running tests on each committed change."""
 
@@ -490,7 +484,7 @@ class GuardFlags:
                 raise ConfigError(f"{flag}: only together with --follow")
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class RecordFlags:
     """Writing tests of the present decisions."""
 
@@ -544,143 +538,13 @@ def _refuse_single_run(flags: RunFlags, beside: str) -> None:
         raise ConfigError(f"{flag}: not together with {beside}")
 
 
-# The flags of `aclog acls`, which are those of kafka-acls.sh (org.apache.kafka.tools.AclCommandOptions).
-#
-# Kafka's pattern filter is a ResourcePattern here: its text form is the same.
-
-
-_RULE = "Rule"
-
-
-@frozen(kw_only=True)
-class Entry:
-    """An ACL without its resource (AccessControlEntry)."""
-
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
-
-    def __str__(self) -> str:
-        return (
-            f"(principal={self.principal}, host={self.host}, operation={code_name(AclOperation, self.operation)}, "
-            f"permissionType={code_name(AclPermissionType, self.permission_type)})"
-        )
-
-
-def entry_of(acl: StandardAcl) -> Entry:
-    """Return the ACL without its resource."""
-    return Entry(principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission_type)
-
-
-def resource_filter(pattern: ResourcePattern) -> AclBindingFilter:
-    """Return the filter that matches every ACL of the resource."""
-    return AclBindingFilter(
-        resource_type=pattern.resource_type, resource_name=pattern.name, pattern_type=pattern.pattern_type
-    )
-
-
-@frozen(kw_only=True)
-class RuleFlags:
-    """Principals, hosts and operations of the ACLs to add or remove; hosts default to `*`."""
-
-    allow_principals: Annotated[
-        list[str],
-        Option(
-            "--allow-principal",
-            metavar="TYPE:NAME",
-            help="A principal to allow; [cyan]'User:*'[/] is everyone.",
-            rich_help_panel=_RULE,
-        ),
-    ] = field(factory=list)
-    deny_principals: Annotated[
-        list[str],
-        Option(
-            "--deny-principal",
-            metavar="TYPE:NAME",
-            help="A principal to deny. DENY takes precedence over ALLOW.",
-            rich_help_panel=_RULE,
-        ),
-    ] = field(factory=list)
-    allow_hosts: Annotated[
-        list[str],
-        Option(
-            "--allow-host",
-            metavar="ADDRESS",
-            help="The host from which allowed principals have access. [dim]Default: *[/]",
-            rich_help_panel=_RULE,
-        ),
-    ] = field(factory=list)
-    deny_hosts: Annotated[
-        list[str],
-        Option(
-            "--deny-host",
-            metavar="ADDRESS",
-            help="The host from which denied principals have no access. [dim]Default: *[/]",
-            rich_help_panel=_RULE,
-        ),
-    ] = field(factory=list)
-    operations: Annotated[
-        list[AclOperation],
-        Option(
-            "--operation",
-            parser=named(OPERATIONS),
-            autocompletion=completions(OPERATIONS),
-            metavar="NAME",
-            help="An operation, such as READ or AlterConfigs. [dim]Default: ALL[/]",
-            rich_help_panel=_RULE,
-        ),
-    ] = field(factory=list)
-    producer: Annotated[
-        bool,
-        Option(
-            "--producer",
-            metavar="",
-            help="WRITE, DESCRIBE and CREATE on the topics, WRITE and DESCRIBE on the transactional ids.",
-            rich_help_panel=_RULE,
-        ),
-    ] = False
-    consumer: Annotated[
-        bool,
-        Option(
-            "--consumer", metavar="", help="READ and DESCRIBE on the topics, READ on the groups.", rich_help_panel=_RULE
-        ),
-    ] = False
-    idempotent: Annotated[
-        bool,
-        Option(
-            "--idempotent",
-            metavar="",
-            help="With --producer: IDEMPOTENT_WRITE on the cluster as well.",
-            rich_help_panel=_RULE,
-        ),
-    ] = False
-
-    def entries(self, operations: Iterable[AclOperation]) -> list[Entry]:
-        """Return an entry for each principal, operation and host: the allowed ones, then the denied ones."""
-        operations = tuple(operations)
-        return [
-            *_entries(self.allow_principals, operations, self.allow_hosts, AclPermissionType.ALLOW),
-            *_entries(self.deny_principals, operations, self.deny_hosts, AclPermissionType.DENY),
-        ]
-
-
-def _entries(
-    principals: Sequence[str], operations: Sequence[AclOperation], hosts: Sequence[str], permission: AclPermissionType
-) -> Iterator[Entry]:
-    for principal in dict.fromkeys(map(parse_principal, principals)):
-        for operation in dict.fromkeys(operations):
-            for host in dict.fromkeys(typed_text(host.strip()) for host in hosts or [WILDCARD]):
-                yield Entry(principal=principal, host=host, operation=operation, permission_type=permission)
-
-
 # The flags of `aclog accesses suggest` besides the source and the access log.
 
 
 SUGGESTION_PANEL = "Suggestion"
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class SuggestFlags:
     """What is suggested, and where it is written."""
 
@@ -751,7 +615,7 @@ class SuggestFlags:
 # The flags of `aclog diff` besides the two states.
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class DiffFlags:
     """Names that the two states have differently, what is counted, and the format."""
 
@@ -818,7 +682,7 @@ def check_followed(target: SecondStateFlags, settings: SecondSettingsFlags, repo
 _LEAST_SECONDS, _MOST_SECONDS = 0.1, 86_400.0
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class DriftFlags:
     """Whose rules are looked at, and whether again and again."""
 

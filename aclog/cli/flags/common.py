@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from aclog.usage.judging import Each
 
 
-# Groups of command-line flags: attrs classes whose fields are annotated as aclog.cli.options expects.
+# Groups of command-line flags: attrs classes whose fields are annotated as aclog.cli.options expects. Most are neither
+# compared nor printed: the methods for it would take a third of the time in which commands start.
 
 
 _Group = TypeVar("_Group")
@@ -222,7 +223,7 @@ class Output:
             self.print_rows(columns, rows)
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class OutputFlags:
     """What the commands that list or answer have besides `--format`."""
 
@@ -569,7 +570,7 @@ def table_moment(version: int | None, timestamp: str | None) -> "TableMoment":
     return TableMoment(version=version, timestamp=time_of(timestamp, "--timestamp-as-of"))
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class AccessesFlags:
     """An access log, and how it is read."""
 
@@ -604,7 +605,7 @@ def given_accesses(flags: "ReadAccesses") -> AccessesFlags | None:
     )
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ReplayFlags:
     """An access log over which what was found is proved, if there is one."""
 
@@ -624,7 +625,7 @@ class ReplayFlags:
     workers: Workers = None
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class WindowFlags:
     """The part of an access log that counts."""
 
@@ -1125,7 +1126,7 @@ def context_authorizer(context: "Context") -> AuthorizerFlags:
 # The flags of commands that may remove many entries because another place does not show them.
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class RemovalFlags:
     """How much may be removed at once, and what an operator has accepted beyond that."""
 
@@ -1161,7 +1162,7 @@ class RemovalFlags:
 _MAX_GIVE_UP_S = 366 * 86_400.0
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class FollowerFlags:
     """How a command that follows a cluster is watched, and when it ends by itself."""
 

@@ -27,7 +27,7 @@ _PANEL = "Authorizer"
 _DECIDING = ("super_users", "allow_everyone", "semantics", "cidr")
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class RepositoryFlags:
     """The settings file, and the flags of AuthorizerFlags, of which each wins over the file only if it is given."""
 

@@ -1,13 +1,17 @@
-"""The flags of a target, and of plans for it."""
+"""The flags of a target, of plans for it, and of the rules that `aclog acls` changes there."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from attrs import field, frozen
 
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, code_name
+from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType
 from aclog.cli.flags.common import ACCESSES_PANEL as ACCESSES
 from aclog.cli.flags.common import (
+    OPERATIONS,
     PANEL,
     AcceptUnread,
     AccessesFormat,
@@ -23,8 +27,12 @@ from aclog.cli.flags.common import (
     Workers,
     Workspace,
     complete_sources,
+    completions,
     format_option,
+    named,
+    typed_text,
 )
+from aclog.cli.flags.question import parse_principal
 from aclog.cli.options import Argument, Option
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
@@ -85,7 +93,7 @@ ChangeFile: TypeAlias = Annotated[
 ]
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class WantFlags:
     """What a place should hold: all rules of a source."""
 
@@ -122,7 +130,7 @@ class FailOnUnread(StrEnum):
     UNREAD = "unread"
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class OwnershipFlags:
     """What belongs to the source, and how much of it may be deleted."""
 
@@ -146,7 +154,7 @@ class OwnershipFlags:
     ] = None
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class StepsOutputFlags:
     """How a plan is printed."""
 
@@ -166,7 +174,7 @@ class StepsOutputFlags:
         return OutputFlags(no_pager=self.no_pager).choose(self.format, pipe=OutputFormat.TEXT)
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class PlanOutputFlags:
     """How a plan that may be long is printed, with what further data, and the file that it is written to."""
 
@@ -209,7 +217,7 @@ class PlanOutputFlags:
 # The flags of commands that apply a plan.
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ApplyFlags:
     """What an operator has accepted, and where the journal is."""
 
@@ -257,7 +265,7 @@ class ApplyFlags:
 # The flags of `aclog grant` and `aclog revoke` besides the intent.
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class DoFlags:
     """What happens to the plan: it is shown, and on request written into a file or applied."""
 
@@ -293,7 +301,7 @@ class DoFlags:
     force: Annotated[bool, Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")] = False
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class RevokedFlags:
     """What may be removed."""
 
@@ -351,7 +359,7 @@ TargetWord: TypeAlias = Annotated[
 """Taken as the value of one of the flags by aclog.cli.flags.positional, before they are read."""
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ClusterFlags:
     """A running cluster that a command describes."""
 
@@ -379,7 +387,7 @@ ZOOKEEPER_HELP = (
 )
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class TargetFlags:
     """What a command changes: exactly one of a log, a running cluster and a ZooKeeper."""
 
@@ -460,3 +468,133 @@ def place_address(target: TargetFlags) -> "PlaceAddress":
             "--authorizer-properties zookeeper.connect=HOST:PORT; or a context: -c NAME"
         )
     return address
+
+
+# The flags of `aclog acls`, which are those of kafka-acls.sh (org.apache.kafka.tools.AclCommandOptions).
+#
+# Kafka's pattern filter is a ResourcePattern here: its text form is the same.
+
+
+_RULE = "Rule"
+
+
+@frozen(kw_only=True)
+class Entry:
+    """An ACL without its resource (AccessControlEntry)."""
+
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+    def __str__(self) -> str:
+        return (
+            f"(principal={self.principal}, host={self.host}, operation={code_name(AclOperation, self.operation)}, "
+            f"permissionType={code_name(AclPermissionType, self.permission_type)})"
+        )
+
+
+def entry_of(acl: StandardAcl) -> Entry:
+    """Return the ACL without its resource."""
+    return Entry(principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission_type)
+
+
+def resource_filter(pattern: ResourcePattern) -> AclBindingFilter:
+    """Return the filter that matches every ACL of the resource."""
+    return AclBindingFilter(
+        resource_type=pattern.resource_type, resource_name=pattern.name, pattern_type=pattern.pattern_type
+    )
+
+
+@frozen(kw_only=True, eq=False, repr=False)
+class RuleFlags:
+    """Principals, hosts and operations of the ACLs to add or remove; hosts default to `*`."""
+
+    allow_principals: Annotated[
+        list[str],
+        Option(
+            "--allow-principal",
+            metavar="TYPE:NAME",
+            help="A principal to allow; [cyan]'User:*'[/] is everyone.",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    deny_principals: Annotated[
+        list[str],
+        Option(
+            "--deny-principal",
+            metavar="TYPE:NAME",
+            help="A principal to deny. DENY takes precedence over ALLOW.",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    allow_hosts: Annotated[
+        list[str],
+        Option(
+            "--allow-host",
+            metavar="ADDRESS",
+            help="The host from which allowed principals have access. [dim]Default: *[/]",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    deny_hosts: Annotated[
+        list[str],
+        Option(
+            "--deny-host",
+            metavar="ADDRESS",
+            help="The host from which denied principals have no access. [dim]Default: *[/]",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    operations: Annotated[
+        list[AclOperation],
+        Option(
+            "--operation",
+            parser=named(OPERATIONS),
+            autocompletion=completions(OPERATIONS),
+            metavar="NAME",
+            help="An operation, such as READ or AlterConfigs. [dim]Default: ALL[/]",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    producer: Annotated[
+        bool,
+        Option(
+            "--producer",
+            metavar="",
+            help="WRITE, DESCRIBE and CREATE on the topics, WRITE and DESCRIBE on the transactional ids.",
+            rich_help_panel=_RULE,
+        ),
+    ] = False
+    consumer: Annotated[
+        bool,
+        Option(
+            "--consumer", metavar="", help="READ and DESCRIBE on the topics, READ on the groups.", rich_help_panel=_RULE
+        ),
+    ] = False
+    idempotent: Annotated[
+        bool,
+        Option(
+            "--idempotent",
+            metavar="",
+            help="With --producer: IDEMPOTENT_WRITE on the cluster as well.",
+            rich_help_panel=_RULE,
+        ),
+    ] = False
+
+    def entries(self, operations: Iterable[AclOperation]) -> list[Entry]:
+        """Return an entry for each principal, operation and host: the allowed ones, then the denied ones."""
+        operations = tuple(operations)
+        return [
+            *_entries(self.allow_principals, operations, self.allow_hosts, AclPermissionType.ALLOW),
+            *_entries(self.deny_principals, operations, self.deny_hosts, AclPermissionType.DENY),
+        ]
+
+
+def _entries(
+    principals: Sequence[str], operations: Sequence[AclOperation], hosts: Sequence[str], permission: AclPermissionType
+) -> Iterator[Entry]:
+    for principal in dict.fromkeys(map(parse_principal, principals)):
+        for operation in dict.fromkeys(operations):
+            for host in dict.fromkeys(typed_text(host.strip()) for host in hosts or [WILDCARD]):
+                yield Entry(principal=principal, host=host, operation=operation, permission_type=permission)

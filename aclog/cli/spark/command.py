@@ -7,7 +7,8 @@ from click.exceptions import Exit
 
 from aclog.cli.flags.commands import SuggestFlags
 from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags, WindowFlags
-from aclog.cli.flags.question import AnswerFlags, AskedFlags, SecondStateFlags, WhoFlags
+from aclog.cli.flags.many_requests import AskedFlags, SecondStateFlags, WhoFlags
+from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.cli.spark.flags import (
     AppendFlags,

@@ -19,7 +19,7 @@ from aclog.authorizer.settings import Settings
 from aclog.cli.answers import print_intervals
 from aclog.cli.explain import ALLOWED, BAD_INPUT, DENIED
 from aclog.cli.flags.common import Output, SourceFlags
-from aclog.cli.flags.question import SecondStateFlags
+from aclog.cli.flags.many_requests import SecondStateFlags
 from aclog.cli.signals import Stop, on_signals
 from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, ReportFlags, UsageFlags, column_pairs
 from aclog.cli.spark.spark_session import check_log, local_source

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
-from aclog.analysis.regions import is_legal_topic
 from aclog.authorizer.acl import ResourcePattern, code_name, host_address
 from aclog.authorizer.codes import (
     CLUSTER_NAME,
@@ -14,6 +13,7 @@ from aclog.authorizer.codes import (
     AclOperation,
     PatternType,
     ResourceType,
+    is_legal_topic,
 )
 from aclog.authorizer.settings import parse_name
 from aclog.console.pages.page import OPERATIONS, TYPES, name_parameters, resource_url, url

@@ -12,15 +12,18 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from attrs import evolve, frozen
 
 from aclog.metalog.batches import crc32c
-from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import NO_SUCH_PATH, DecodeError, LogError
 from aclog.metalog.machine import disk, randomness
+from aclog.metalog.native import regex
 from aclog.metalog.text_forms import format_properties, parse_properties
+
+if TYPE_CHECKING:
+    from aclog.metalog.committed_log import EpochStart
 
 # An open file and the name it was opened by: whether the two still belong together.
 
@@ -206,8 +209,8 @@ PARTIAL_SUFFIX = ".part"
 DELETED_SUFFIX = ".deleted"
 CHECKPOINT_SUFFIX = ".checkpoint"
 IMAGE_SUFFIX = ".image"
-_SEGMENT = re.compile(r"([0-9]{20})\.log")
-_CHECKPOINT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
+_SEGMENT = regex(r"([0-9]{20})\.log")
+_CHECKPOINT = regex(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _MAX_OFFSET = 2**63 - 1
 
 
@@ -374,10 +377,10 @@ def withdraw_notice(directory: Path) -> None:
 EPOCHS_FILE = "leader-epoch-checkpoint"
 MAX_EPOCH = 2**31 - 1
 """Epochs are int32."""
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
+_NUMBER = regex(r"0|[1-9][0-9]{0,18}")
 
 
-def read_epochs(directory: Path) -> tuple[EpochStart, ...] | None:
+def read_epochs(directory: Path) -> "tuple[EpochStart, ...] | None":
     """Return the epochs of a log directory, ascending; None if there is no such file.
 
     Raises:
@@ -395,7 +398,7 @@ def read_epochs(directory: Path) -> tuple[EpochStart, ...] | None:
         raise error.at(path=str(path)) from error
 
 
-def write_epochs(directory: Path, starts: Sequence[EpochStart]) -> None:
+def write_epochs(directory: Path, starts: "Sequence[EpochStart]") -> None:
     """Replace the file durably.
 
     Raises:
@@ -405,13 +408,13 @@ def write_epochs(directory: Path, starts: Sequence[EpochStart]) -> None:
     replace_durably(directory / EPOCHS_FILE, encode_epochs(starts))
 
 
-def encode_epochs(starts: Sequence[EpochStart]) -> bytes:
+def encode_epochs(starts: "Sequence[EpochStart]") -> bytes:
     """Return the file's content."""
     lines = ["0", str(len(starts)), *(f"{start.epoch} {start.start_offset}" for start in starts)]
     return "".join(f"{line}\n" for line in lines).encode("ascii")
 
 
-def decode_epochs(data: bytes) -> tuple[EpochStart, ...]:
+def decode_epochs(data: bytes) -> "tuple[EpochStart, ...]":
     """Parse the file's content.
 
     Raises:
@@ -433,16 +436,18 @@ def decode_epochs(data: bytes) -> tuple[EpochStart, ...]:
     return tuple(starts)
 
 
-def epoch_at(starts: Sequence[EpochStart], offset: int) -> int | None:
+def epoch_at(starts: "Sequence[EpochStart]", offset: int) -> int | None:
     """Return the epoch of the record at `offset`; None before the first known epoch."""
     number = bisect_right(starts, offset, key=lambda start: start.start_offset)
     return starts[number - 1].epoch if number else None
 
 
-def _decode_line(line: bytes, position: int, before: EpochStart | None) -> EpochStart:
+def _decode_line(line: bytes, position: int, before: "EpochStart | None") -> "EpochStart":
     numbers = line.decode("latin-1").split(" ")
     if len(numbers) != 2 or not all(_NUMBER.fullmatch(number) for number in numbers):
         raise DecodeError("expected a line `epoch start-offset`", position=position)
+    from aclog.metalog.committed_log import EpochStart  # noqa: PLC0415 - no checkpoint needs it
+
     start = EpochStart(epoch=int(numbers[0]), start_offset=int(numbers[1]))
     if start.epoch > MAX_EPOCH or start.start_offset > _MAX_OFFSET:
         raise DecodeError("an epoch over 31 bits or an offset over 63 bits", position=position)
@@ -672,7 +677,7 @@ def _int(content: dict[str, object], key: str) -> int:
 # Files that get their names once they are whole, and partial ones that killed processes leave.
 
 
-_PARTIAL = re.compile(rf".+-[0-9a-f]{{16}}\.[a-z]+{re.escape(PARTIAL_SUFFIX)}")
+_PARTIAL = regex(rf".+-[0-9a-f]{{16}}\.[a-z]+{re.escape(PARTIAL_SUFFIX)}")
 
 
 @contextmanager

@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aclog.analysis.policy import Policy, deciding, is_allowed
-from aclog.analysis.regions import Query, is_legal_topic
+from aclog.analysis.regions import Query
 from aclog.analysis.rule_tests.case import CaseSubject, changed_policy, parse_resource
 from aclog.analysis.rule_tests.expectations import Can, Cannot, WhoCan
 from aclog.analysis.rule_tests.results import nearest_change
 from aclog.authorizer.acl import FileOrigin, ResourcePattern, StandardAcl
-from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType, is_legal_topic
 from aclog.authorizer.settings import Settings
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import asked_operations
