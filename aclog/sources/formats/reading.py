@@ -370,7 +370,7 @@ _VARIABLES: Final = "variables"
 
 @frozen(kw_only=True)
 class _Sorted:
-    """What some files are, and what was noted of them."""
+    """What some files are, and what was noted of these."""
 
     claimants: list[str | None]
     """The format that claims each file, or _VARIABLES; None: the file was judged."""
