@@ -17,9 +17,10 @@ from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags, check_o
 from aclog.cli.flags.many_requests import SecondSettingsFlags, SecondStateFlags
 from aclog.metalog.errors import plural, printable
 from aclog.ops.lint import merged_logs, with_unread
-from aclog.ops.policies import Sides, TwoStates, compare, difference_objects, warn_of_super_users
+from aclog.ops.policies import TwoStates, compare, difference_objects, warn_of_super_users
 from aclog.sources.accesses import Accesses, read_accesses
 from aclog.sources.cluster_parts import cluster_parts, note_union
+from aclog.sources.forks import each_part
 from aclog.sources.formats.unread import Unread
 from aclog.terminal.columns import OutputFormat, json_text
 from aclog.terminal.output import emit, note, say, warn
@@ -106,8 +107,16 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
     flags.check({"--accesses": report.accesses})
     accesses = None if report.accesses is None else read_accesses(report.accesses)
     both = flags.states(notes_clusters=False)
-    compared = {name: _compared(states, accesses) for name, states in _each_cluster(both).items()}
-    if any(each.differences for _, comparisons in compared.values() for each in comparisons.values()):
+    states = _each_cluster(both)
+    # The comparison with accesses counts those that it cannot decide.
+    parts = each_part(
+        list(states),
+        lambda name: _compared(states[name], accesses),
+        what="sections",
+        processes=None if accesses is None else 1,
+    )
+    compared = dict(parts)
+    if any(each.differences for _, _, comparisons in compared.values() for each in comparisons.values()):
         _note_direction(both)
     if accesses is not None and accesses.malformed:
         warn(f"{report.accesses}: {plural(accesses.malformed, 'line')} skipped: no accesses")
@@ -116,20 +125,18 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
             f"{report.accesses}: {accesses.unread:,} of these lines are accesses that could not be read or decided: "
             "more accesses may flip"
         )
-    comparisons = {name: each for name, (_, each) in compared.items()}
+    comparisons = {name: each for name, (_, _, each) in compared.items()}
     if output.form is OutputFormat.SARIF:
         path = flags.target.file()
         logs = {
             name: with_unread(
-                sarif_log(list(rows_of_each(each)), version=version("aclog"), path=path, refs=sides.refs()),
-                sides.unread,
+                sarif_log(list(rows_of_each(each)), version=version("aclog"), path=path, refs=refs), unread
             )
-            for name, (sides, each) in compared.items()
+            for name, (refs, unread, each) in compared.items()
         }
         emit(json_text(merged_logs(logs)))
     else:
-        unread = {name: sides.unread for name, (sides, _) in compared.items()}
-        _print(comparisons, unread, output)
+        _print(comparisons, {name: unread for name, (_, unread, _) in compared.items()}, output)
     each_comparison = (comparison for each in comparisons.values() for comparison in each.values())
     return DIFFERENT if any(each.differences or each.premises for each in each_comparison) else SAME
 
@@ -170,14 +177,15 @@ def _each_cluster(states: TwoStates) -> dict[str, TwoStates]:
     }
 
 
-def _compared(states: TwoStates, accesses: Accesses | None) -> tuple[Sides, Compared]:
+def _compared(states: TwoStates, accesses: Accesses | None) -> tuple[list[str], tuple[Unread, ...], Compared]:
+    """Return the commits of both sides, what was not read of them, and the comparison."""
     each = states.read_each()
     sides = next(iter(each.values()))
     comparisons = compare(each, accesses=accesses)
     for comparison in comparisons.values():
         if not comparison.differences:
             comparison.premises = turning(sides.premises, comparison)
-    return sides, comparisons
+    return sides.refs(), sides.unread, comparisons
 
 
 def _print(clusters: Mapping[str, Compared], unread: Mapping[str, Iterable[Unread]], output: Output) -> None:

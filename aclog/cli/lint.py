@@ -29,7 +29,6 @@ from aclog.analysis.rows.report import cluster_title, markdown_text
 from aclog.authorizer.acl import object_of_rule
 from aclog.authorizer.acls_image import Action, RuleChange, changed_acls
 from aclog.cli.answers import rules_text
-from aclog.cli.each_cluster import each_cluster
 from aclog.cli.flags.common import (
     Columns,
     NoPager,
@@ -50,6 +49,7 @@ from aclog.ops.policies import refuse_unless_known
 from aclog.sources.accesses import SeenAccesses, is_stream, read_seen_accesses
 from aclog.sources.acl_lines import NameFile, change_line
 from aclog.sources.cluster_parts import cluster_parts
+from aclog.sources.forks import each_part
 from aclog.sources.formats.unread import unread_text
 from aclog.sources.repository import RepositorySettings, parse_fail_on
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row, json_text
@@ -418,9 +418,10 @@ def print_lint(
 
     def lint_one(name: str) -> dict[str, Linted]:
         """Lint a cluster."""
-        return _lint(source, flags, clusters[name], name, accesses, read, name_file)
+        return _lint(source, flags, clusters[name], name, accesses, read, name_file, processes)
 
-    for name, parts in each_cluster(list(clusters), lint_one, processes=1 if is_shared else None):
+    processes = 1 if is_shared else None
+    for name, parts in each_part(list(clusters), lint_one, processes=processes):
         linted |= {inner or name: part for inner, part in parts.items()}
     _print(linted, output)
     fails = False
@@ -453,11 +454,12 @@ def _lint(
     accesses: Sequence[str],
     read: Callable[..., SeenAccesses],
     name_file: Callable[[str, str], NameFile],
+    processes: int | None,
 ) -> dict[str, Linted]:
     """Lint one source, and write its fixes; return what was found by cluster, of an empty name if there is one.
 
     `cluster`: the name of a table of aclog.toml, whose files are of one cluster; empty without one.
-    `read` reads accesses, and `name_file` topics and groups.
+    `read` reads accesses, and `name_file` topics and groups. `processes`: as each_part.
     """
     rules, settings = rules_of(source, settings)
     files = settings.source
@@ -469,13 +471,22 @@ def _lint(
         if flags.fix is not None:
             raise ConfigError(f"--fix: expected the files of one cluster, and there is {parts.note}")
         note(printable(f"{choice.source.name}: {parts.note}"))
-    linted = {
-        name: lint_source(
-            each, settings, topics=names, ignore=flags.ignore, accesses=accesses, read=read, name_file=name_file
+    choices = {"": choice} if parts is None else {name: each for name, (each,) in parts.by_name.items() if each}
+
+    def lint_part(name: str) -> Linted:
+        """Lint a section."""
+        linted = lint_source(
+            choices[name],
+            settings,
+            topics=names,
+            ignore=flags.ignore,
+            accesses=accesses,
+            read=read,
+            name_file=name_file,
         )
-        for name, (each,) in ({"": (choice,)} if parts is None else parts.by_name).items()
-        if each is not None
-    }
+        return linted if parts is None else evolve(linted, policies=())  # those are for fixes
+
+    linted = dict(each_part(list(choices), lint_part, what="sections", processes=processes))
     if flags.fix is not None:
         refuse_unless_known(linted[""].premises, f"--fix {flags.fix}: no removal can be proved to change no decision")
         write_fix(flags.fix, linted[""].policies, linted[""].report.findings)

@@ -15,7 +15,6 @@ from click.exceptions import Exit
 from aclog.analysis.review.comment import comment_of_clusters
 from aclog.analysis.review.review import DEFAULT_FAIL_ON, Kind, Review, document_of, text_lines
 from aclog.analysis.rows.report import cluster_title
-from aclog.cli.each_cluster import each_cluster
 from aclog.cli.flags.common import (
     FILES_PANEL,
     AcceptUnread,
@@ -33,6 +32,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.ops.lint import has_streams, merged_logs
 from aclog.ops.review import NEVER, Reviewed, ReviewedChange, review_change, review_objects, sarif_log
 from aclog.sources.acl_lines import NameFile
+from aclog.sources.forks import each_part
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.rendering import PATIENCE_S
 from aclog.sources.repository import RepositorySettings
@@ -309,10 +309,15 @@ def print_review(change: ChangeFlags, flags: ReviewFlags, repository: Repository
     def review_one(name: str) -> dict[str, Reviewed]:
         """Review a cluster."""
         return review_change(
-            change.change(name), clusters[name], settings_win=repository.overrides(), name_file=name_file
+            change.change(name),
+            clusters[name],
+            settings_win=repository.overrides(),
+            name_file=name_file,
+            processes=processes,
         )
 
-    for name, parts in each_cluster(list(clusters), review_one, processes=1 if is_shared else None):
+    processes = 1 if is_shared else None
+    for name, parts in each_part(list(clusters), review_one, processes=processes):
         reviewed |= {inner or name: part for inner, part in parts.items()}
     if off := _switched_off(change.fail_on, reviewed):
         note(f"--fail-on replaces the default: it leaves out {', '.join(off)}")

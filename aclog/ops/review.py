@@ -3,6 +3,7 @@
 import os
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import cache, cached_property, partial
 from itertools import chain, islice
@@ -78,7 +79,8 @@ from aclog.sources.choice import (
     not_accepted,
     parse_accepted,
 )
-from aclog.sources.cluster_parts import cluster_parts
+from aclog.sources.cluster_parts import cluster_parts, reading_ahead
+from aclog.sources.forks import each_part
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.unread import Dormant, Unread, UnreadKind
 from aclog.sources.git import (
@@ -549,10 +551,10 @@ class SideReader:
         base_ref, doubts = _parted(self.change.base or default_base(), head_commit or "HEAD", head_ref or "HEAD")
         self._check_var_files(base_ref, head_ref)
         command = self._command(base_ref, doubts)
-        base = self._side(GitPlace(ref=base_ref, path=path), command)
-        head = (
-            self._working_tree(command) if head_ref is None else self._side(GitPlace(ref=head_ref, path=path), command)
-        )
+        place = None if head_ref is None else GitPlace(ref=head_ref, path=path)
+        with self._reading_ahead(place, command) as choice:
+            base = self._side(GitPlace(ref=base_ref, path=path), command)
+            head = self._working_tree(command, choice) if place is None else self._side(place, command, choice)
         if base.choice is head.choice is None:
             raise ConfigError(f"{self.path}: neither {base.name} nor {head.name} has it")
         for side in (base, head):
@@ -617,23 +619,37 @@ class SideReader:
             doubts.append(f"{file}: no key render{_of_cluster(change.cluster)}, so files are read as they are")
         return None if text is None else parse_command(text, directory, change.render_timeout)
 
-    def _side(self, place: GitPlace, command: RenderCommand | None) -> Side:
+    @contextmanager
+    def _reading_ahead(self, place: GitPlace | None, command: RenderCommand | None) -> Iterator[ChosenSource | None]:
+        """Have another process read the files of the head during the `with`; yield their source, None if none is.
+
+        `place`: as _side; None: the working tree.
+        """
+        if command is not None or not (Path(self.path).exists() if place is None else exists(place)):
+            yield None
+            return
+        choice = choose_source(self._selection(acls=self.path) if place is None else self._selection(ref=place.name))
+        with reading_ahead(choice):
+            yield choice
+
+    def _side(self, place: GitPlace, command: RenderCommand | None, choice: ChosenSource | None = None) -> Side:
+        """Return the side of a commit; `choice`: its source, if it is being read already."""
         commit = _commit(place.ref)
         name = place.ref if commit.startswith(place.ref) else f"{place.ref} ({commit[:_SHORT]})"
         if not exists(place):
             return _without_rules(name, self.settings.authorizer)
         if command is not None:
             return self._rendered(name, command, place.ref)
-        return self._read(name, self._selection(ref=place.name), place.ref)
+        return self._read(name, choice or choose_source(self._selection(ref=place.name)), place.ref)
 
     def _rendered(self, name: str, command: RenderCommand, ref: str | None) -> Side:
         rendered = render(command, ref, name)
-        side = self._read(name, self._selection(rendered=rendered), ref)
+        side = self._read(name, choose_source(self._selection(rendered=rendered)), ref)
         if rendered.warning is not None:
             note(printable(f"{name}: {command.text}: {rendered.warning}"))
         return evolve(side, rendered=rendered)
 
-    def _working_tree(self, command: RenderCommand | None) -> Side:
+    def _working_tree(self, command: RenderCommand | None, choice: ChosenSource | None) -> Side:
         if not Path(self.path).exists():
             return _without_rules("the working tree", self.settings.authorizer)
         if command is not None:
@@ -641,7 +657,7 @@ class SideReader:
         # Its directory is empty in a clone without submodules: a review of no files would pass.
         for each in submodules(path_from_top(self.path)):
             raise ConfigError(f"{each}: a submodule: its files are in another repository")
-        return self._read("the working tree", self._selection(acls=self.path), None)
+        return self._read("the working tree", choice or choose_source(self._selection(acls=self.path)), None)
 
     def _selection(
         self, *, ref: str | None = None, acls: str | None = None, rendered: Rendered | None = None
@@ -664,8 +680,7 @@ class SideReader:
             notes_clusters=False,
         )
 
-    def _read(self, name: str, selection: SourceSelection, ref: str | None) -> Side:
-        choice = choose_source(selection)
+    def _read(self, name: str, choice: ChosenSource, ref: str | None) -> Side:
         image = choice.image()
         return Side(name=name, ref=ref, choice=choice, image=image, authorizer=self.settings.authorizer)
 
@@ -1011,11 +1026,13 @@ def review_change(
     *,
     settings_win: Collection[str] = (),
     name_file: Callable[[str, str], NameFile] = NameFile,
+    processes: int | None = 1,
 ) -> dict[str, Reviewed]:
     """Review a change of rules; return a review for each cluster by its name, an empty one if there is one cluster.
 
     `settings`: those of aclog.toml, with what the caller gives instead. `settings_win`: the settings of the authorizer
     that hold regardless of a file of tests, by their names in AuthorizerSettings. `name_file` reads topics and groups.
+    `processes`: as each_part.
 
     Raises:
         ConfigError: settings that are not valid, a commit that this clone lacks, or malformed files.
@@ -1047,10 +1064,14 @@ def review_change(
         return {"": reviewer.review(sides).with_tests(tests)}
     text = f"{path}: {parts.note}"
     note(printable(text))
-    reviewed = {
-        name: reviewer.review(evolve(sides, base=sides.base.with_choice(base), head=sides.head.with_choice(head)))
+    by_name = {
+        name: evolve(sides, base=sides.base.with_choice(base), head=sides.head.with_choice(head))
         for name, (base, head) in parts.by_name.items()
     }
+    reviews = each_part(
+        list(by_name), lambda name: reviewer.review(by_name[name]), what="sections", processes=processes
+    )
+    reviewed = dict(reviews)
     if tests.passed or tests.failures:
         tests = evolve(tests, left_out=(*tests.left_out, _ALL_AT_ONCE))
     shown = max(reviewed, key=lambda name: len(reviewed[name].review.rows))  # where a change may have broken them

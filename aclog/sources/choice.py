@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from copy import copy
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -154,6 +154,10 @@ def _is_json_line(first: Sequence[Sequence[bytes]]) -> bool:
 # A state source of ACLs in files: JSON lines, or files of GitOps tools in a repository.
 
 
+_MANY_FILES = 300
+"""A process takes a tenth of a second, with what it passes on, and so many files of rules at least three."""
+
+
 @define(eq=False, repr=False)
 class AclsSource:
     """ACLs in JSON lines, from a file or stdin, or in GitOps files."""
@@ -186,6 +190,9 @@ class AclsSource:
     """Whether all files were read."""
     own_paths: frozenset[str] | None = field(default=None, init=False)
     """The paths of the files of the rules, of a part of a source; None: of all."""
+
+    _ahead: Callable[[], FoundRules] | None = field(default=None, init=False)
+    """Returns the rules, which another process reads; None: none does."""
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
@@ -221,7 +228,7 @@ class AclsSource:
 
         """
         if self._image is None:
-            rules = self._rules()
+            rules = self._rules() if self._ahead is None else self._ahead()
             if self.notify is not None:
                 for text in rules.notes:
                     self.notify(text)
@@ -259,6 +266,31 @@ class AclsSource:
         part._unread, part.topics, part.layout, part.own_paths = tuple(unread), tuple(topics), None, paths
         part.dormant = tuple(dormant)
         return part
+
+    @contextmanager
+    def read_ahead(self) -> Iterator[None]:
+        """Have another process read the rules during the `with`, if they are those of many files; for `image`."""
+        if self._image is not None or self.rendered is not None or not self._has_many_files():
+            yield
+            return
+        from aclog.sources.forks import ahead
+
+        with ahead(self._rules) as result:
+            self._ahead = result
+            try:
+                yield
+            finally:
+                self._ahead = None
+
+    def _has_many_files(self) -> bool:
+        if self.path == STDIN or (not self.is_ref and not Path(self.path).is_dir()):
+            return False
+        if self.is_ref:
+            from aclog.sources.git import file_count
+
+            return file_count(self.path) >= _MANY_FILES
+        files = chain.from_iterable(names for _, _, names in os.walk(self.path))
+        return next(islice(files, _MANY_FILES, None), None) is not None
 
     def _rules(self) -> FoundRules:
         if self.rendered is not None:

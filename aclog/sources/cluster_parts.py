@@ -1,7 +1,8 @@
 """Files with the rules of several clusters: a part for each, so that no two are compared or linted as one."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -37,9 +38,10 @@ def cluster_parts(choices: Sequence[ChosenSource | None]) -> ClusterParts | None
         ConfigError: malformed files; OSError: a file cannot be read.
 
     """
-    for each in choices:
-        if each is not None and isinstance(each.source, AclsSource):
-            each.image()
+    with reading_ahead(choices[-1] if len(choices) > 1 else None):
+        for each in choices:
+            if each is not None and isinstance(each.source, AclsSource):
+                each.image()
     sources = [None if each is None else each.source for each in choices]
     layouts = [each.layout for each in sources if isinstance(each, AclsSource) and each.layout is not None]
     if not layouts:
@@ -57,6 +59,16 @@ def cluster_parts(choices: Sequence[ChosenSource | None]) -> ClusterParts | None
         del by_name[clusters.rest]
     guess = f"; a guess: if it is wrong, write {clusters.statement()}" if clusters.is_guess else ""
     return ClusterParts(by_name=by_name, note=f"a section for each of {clusters.listed()}{guess}")
+
+
+@contextmanager
+def reading_ahead(choice: ChosenSource | None) -> Iterator[None]:
+    """Have another process read a source of many files during the `with`, in which another one is read."""
+    if choice is not None and isinstance(choice.source, AclsSource):
+        with choice.source.read_ahead():
+            yield
+    else:
+        yield
 
 
 def note_union(choice: ChosenSource) -> None:

@@ -182,6 +182,8 @@ class GitObjects:
     """Reads objects by their ids. Owned by the reader of a tree; close it: a process runs until then."""
 
     _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False)
+    _owner: int = field(default=0, init=False)
+    """The process that started it: a fork of it has the same pipes, but starts another one."""
 
     def tree(self, id_: str) -> dict[str, TreeEntry]:
         """Return the entries of a tree object, by name. Raises MissingObjectError, ConfigError: it cannot be read."""
@@ -194,7 +196,7 @@ class GitObjects:
     def close(self) -> None:
         """End the process; idempotent."""
         process, self._process = self._process, None
-        if process is None:
+        if process is None or self._owner != os.getpid():
             return
         for stream in (process.stdin, process.stdout):
             with suppress(OSError):
@@ -221,7 +223,8 @@ class GitObjects:
         return content
 
     def _streams(self) -> tuple[IO[bytes], IO[bytes]]:
-        if self._process is None:
+        if self._process is None or self._owner != os.getpid():
+            self._owner = os.getpid()
             self._process = subprocess.Popen(  # noqa: S603  # no shell, and fixed arguments
                 git_arguments("cat-file", "--batch"),
                 env=git_environment(),
@@ -587,6 +590,15 @@ def commit_id(ref: str) -> str | None:
 def exists(place: GitPlace) -> bool:
     """Return whether a commit has a file or directory; False as well if there is no such commit."""
     return ask_git("cat-file", "-e", f"{place.ref}:{place.path}").output is not None
+
+
+def file_count(text: str) -> int:
+    """Return how many files are below GITREF:PATH, links and submodules included; 0 if that is not known."""
+    place = parse_git_place(text)
+    if not place.ref:
+        return 0
+    answer = ask_git("ls-tree", "-r", "-z", "--name-only", f"{place.ref}:{_from_top(place)}")
+    return (answer.output or b"").count(b"\0")
 
 
 def file_content(ref: str, path: str) -> bytes | None:

@@ -5,12 +5,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Final
 
 from attrs import evolve, frozen
 
 from aclog.authorizer.acl import FileOrigin, is_symbolic, origin_text, rule_of_object
 from aclog.metalog.errors import ConfigError, plural
 from aclog.sources.acl_lines import numbered_lines, parse_acls
+from aclog.sources.forks import each_part
 from aclog.sources.formats import (
     ansible,
     jikkou,
@@ -32,6 +34,8 @@ from aclog.sources.formats.kustomize import Kustomizations
 from aclog.sources.formats.rule import (
     AbsentFileError,
     LocatedRule,
+    Noted,
+    Parsed,
     ReadContext,
     SourceFile,
     StatedRules,
@@ -327,39 +331,96 @@ def is_claimed(file: SourceFile) -> bool:
     return any(reader.claims(file) for form, reader in _BY_ITSELF.items() if form is not AclsFormat.JSONL)
 
 
+_PART = 32
+"""Files that a process reads at once."""
+
+
 def _claimed(
-    files: Iterable[SourceFile], form: AclsFormat, context: ReadContext, *, is_one: bool
+    files: Sequence[SourceFile], form: AclsFormat, context: ReadContext, *, is_one: bool
 ) -> dict[AclsFormat, list[SourceFile]]:
+    """Return the files of each format, and judge the others.
+
+    Each file is judged by itself, and parsed for that, so that several processes share the files of a large tree.
+    """
     readers: Mapping[AclsFormat, Reader] = _BY_ITSELF if form is AclsFormat.AUTO else {form: READERS[form]}
     claimed: dict[AclsFormat, list[SourceFile]] = {}
     variables = list[SourceFile]()
-    for file in files:
-        try:
-            if not file.tree.is_file(file.path):
-                file.tree.read(file.path)  # raises the reason
-            claimant = format_of(file, readers)
-        except AbsentFileError as error:
-            if is_one:
-                raise
-            _judge_absent(file, error, context)
-            continue
-        except ConfigError as error:
-            if is_one:
-                raise
-            _judge_unreadable(file, error, context)
-            continue
-        if claimant is not None:
-            claimed.setdefault(claimant, []).append(file)
-            _judge_parts(claimant, file, context)
-        elif form is AclsFormat.AUTO and is_variables_file(file):
-            variables.append(file)
-        elif form is AclsFormat.AUTO:
-            judge_file(file, context)
-        else:
-            context.ignore("other file")
+    parts = [files[at : at + _PART] for at in range(0, len(files), _PART)]
+
+    def sort(number: int) -> _Sorted:
+        return _Sorted.of(parts[number], readers, context.for_part(), is_one=is_one)
+
+    for number, part in each_part(range(len(parts)), sort, what="files") if parts else ():
+        context.add(part.noted)
+        for file, claimant, parsed in zip(parts[number], part.claimants, part.parsed, strict=True):
+            if parsed is not None:
+                file.take_parsed(parsed)
+            if claimant == _VARIABLES:
+                variables.append(file)
+            elif claimant is not None:
+                claimed.setdefault(AclsFormat(claimant), []).append(file)
     for file in variables if AclsFormat.TERRAFORM not in claimed else ():  # a module judges those around it
         judge_variables(file, context)
     return claimed
+
+
+_VARIABLES: Final = "variables"
+"""Beside the formats: a file of values, which belongs to modules of Terraform."""
+
+
+@frozen(kw_only=True)
+class _Sorted:
+    """What some files are, and what was noted of these."""
+
+    claimants: list[str | None]
+    """The format that claims each file, or _VARIABLES; None: the file was judged."""
+    parsed: "list[Parsed | None]"
+    """The documents of each file that a format claims; None: they were not read."""
+    noted: Noted
+
+    @staticmethod
+    def of(
+        files: Iterable[SourceFile], readers: Mapping[AclsFormat, Reader], context: ReadContext, *, is_one: bool
+    ) -> "_Sorted":
+        """Sort files by the formats that claim them."""
+        claimants: list[str | None] = []
+        parsed: list[Parsed | None] = []
+        for file in files:
+            claimant = _claimant(file, readers, context, is_one=is_one)
+            claimants.append(claimant)
+            parsed.append(None if claimant is None else file.parsed)
+        return _Sorted(claimants=claimants, parsed=parsed, noted=context.noted())
+
+
+def _claimant(
+    file: SourceFile, readers: Mapping[AclsFormat, Reader], context: ReadContext, *, is_one: bool
+) -> str | None:
+    """Return the format that claims a file, or _VARIABLES; None if it is of no format, and was judged."""
+    try:
+        if not file.tree.is_file(file.path):
+            file.tree.read(file.path)  # raises the reason
+        claimant = format_of(file, readers)
+    except AbsentFileError as error:
+        if is_one:
+            raise
+        _judge_absent(file, error, context)
+        return None
+    except ConfigError as error:
+        if is_one:
+            raise
+        _judge_unreadable(file, error, context)
+        return None
+    is_auto = readers is _BY_ITSELF
+    if claimant is not None:
+        _judge_parts(claimant, file, context)
+        return claimant.value
+    if is_auto and is_variables_file(file):
+        return _VARIABLES
+    if is_auto:
+        judge_file(file, context)
+    else:
+        context.ignore("other file")
+    return None
 
 
 def _judge_parts(form: AclsFormat, file: SourceFile, context: ReadContext) -> None:

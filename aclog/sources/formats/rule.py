@@ -12,7 +12,7 @@ from enum import Enum, IntEnum
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from attrs import define, evolve, field, frozen
@@ -401,10 +401,11 @@ class DirectoryTree:
 
         """
         file = self._inside(path)
-        if file.is_symlink() and not file.exists():
-            raise AbsentFileError(f"{file}: a symbolic link that leads nowhere: remove it, or add the file")
-        if file.exists() and not file.is_file():
-            raise ConfigError(f"{file}: not a regular file")
+        if not file.is_file():
+            if file.is_symlink() and not file.exists():
+                raise AbsentFileError(f"{file}: a symbolic link that leads nowhere: remove it, or add the file")
+            if file.exists():
+                raise ConfigError(f"{file}: not a regular file")
         return file.read_bytes()
 
     def is_file(self, path: str) -> bool:
@@ -442,11 +443,28 @@ class DirectoryTree:
         return working if root.is_relative_to(working) else root
 
     def _inside(self, path: str) -> Path:
-        target = Path(self.display(path))
+        shown = self.display(path)
+        target = Path(shown)
         if self._is_one_file and path == Path(self.name).name:
             return target  # the user named it
-        self._check_inside(target)
+        directory, name = os.path.split(shown)
+        is_plain = name.lower() not in ("", os.curdir, os.pardir, ".git") and not target.is_symlink()
+        if not is_plain or not self._leads_inside(directory):
+            self._check_inside(target)
         return target
+
+    def _leads_inside(self, directory: str) -> bool:
+        """Return whether a directory leads to one inside: then so does a file in it that is no link."""
+        inside = self._directories.get(directory)
+        if inside is None:
+            inside = destination(Path(directory), self._boundary) is Destination.INSIDE
+            self._directories[directory] = inside
+        return inside
+
+    @cached_property
+    def _directories(self) -> dict[str, bool]:
+        """Directories, and whether they lead inside: nearly all files are in a few."""
+        return {}
 
     def _check_inside(self, target: Path) -> None:
         match destination(target, self._boundary):
@@ -547,6 +565,32 @@ class ReadContext:
     overlays: Mapping[str, frozenset[str]] = field(factory=dict, init=False)
     """The root kustomizations that take each file of rules, where several take the same ones."""
 
+    def for_part(self) -> "ReadContext":
+        """Return a context for a part of the files, which has noted nothing."""
+        part = evolve(self)
+        part.claims = self.claims
+        return part
+
+    def noted(self) -> "Noted":
+        """Return what was noted of the files, without those that were not looked at."""
+        return Noted(
+            ignored=self.ignored,
+            notes=self.notes,
+            unread=self.unread,
+            dormant=self.dormant,
+            topics_declared=self.topics_declared,
+            twins=self.twins,
+        )
+
+    def add(self, noted: "Noted") -> None:
+        """Add what was noted of the next part of the files."""
+        self.ignored.update(noted.ignored)
+        self.notes.extend(noted.notes)
+        self.unread.extend(noted.unread)
+        self.dormant.extend(noted.dormant)
+        self.topics_declared.update(noted.topics_declared)
+        self.twins.update(noted.twins)
+
     def declare_topic(self, name: str | None, place: Located, cluster: StatedCluster | None = None) -> None:
         """Report a topic that a file declares; None: its name is not known."""
         text = symbol_part("a topic") if name is None else name
@@ -576,6 +620,18 @@ class ReadContext:
         self.ignore(kind)
 
 
+@frozen(kw_only=True)
+class Noted:
+    """What the reading of some files leaves besides rules; the fields are those of ReadContext."""
+
+    ignored: Counter[str]
+    notes: list[str]
+    unread: list[Unread]
+    dormant: list[Dormant]
+    topics_declared: dict[tuple[str, FileOrigin], None]
+    twins: set[str]
+
+
 # The files that formats read, and ACLs as files state them, with their lines.
 
 
@@ -587,6 +643,10 @@ _GZIP_HEADER = 31
 """What zlib expects: a window of 2^15 bytes, with the header and the trailer of gzip."""
 
 _ESCAPE = re.compile(rb"\\(?:x([0-7][0-9a-fA-F])|[uU](?:0000)?00([0-7][0-9a-fA-F])|\r?\n[ \t]*)")
+
+
+Parsed: TypeAlias = "tuple[list[Node], list[BrokenDocument]]"
+"""The documents of a file, and those that are not YAML."""
 
 
 @define(eq=False, slots=False)
@@ -656,8 +716,17 @@ class SourceFile:
         alone.__dict__.update(content=text.encode(), text=text, _parsed=([node], []))
         return alone
 
+    @property
+    def parsed(self) -> "Parsed | None":
+        """Its documents, and the broken ones, if they were read already; None if not."""
+        return self.__dict__.get("_parsed")
+
+    def take_parsed(self, parsed: "Parsed") -> None:
+        """Take the documents, and the broken ones, that another process has read."""
+        self.__dict__["_parsed"] = parsed
+
     @cached_property
-    def _parsed(self) -> "tuple[list[Node], list[BrokenDocument]]":
+    def _parsed(self) -> "Parsed":
         from aclog.sources.formats.yaml_nodes import parse_each_document  # here: rules as JSON lines take no YAML
 
         return parse_each_document(self.content, self.name)

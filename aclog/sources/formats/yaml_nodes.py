@@ -4,8 +4,9 @@ It is YAML 1.1, as the tools whose files these are read it; or by the core schem
 """
 
 import re
-from collections.abc import Iterator
-from typing import ClassVar, cast
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, ClassVar, cast
 
 import yaml
 from attrs import define, field, frozen
@@ -119,6 +120,8 @@ def parse_documents(
             begins with a zero, which is another one in YAML 1.1.
 
     """
+    if not core and (nodes := _plain_documents(content, file, first_line + 1)) is not None:
+        return nodes
     _check_depth(content, file, first_line)
     try:
         loader = (_CoreLoader if core else yaml.CSafeLoader)(content)
@@ -130,6 +133,86 @@ def parse_documents(
         raise _syntax_error(error, file, content, first_line) from error
     finally:
         loader.dispose()
+
+
+# Documents as nearly all are, by the events of the library alone: its own nodes take twice as long.
+
+
+def _plain_documents(content: bytes, file: str, first: int) -> list[Node] | None:
+    """Return the documents of a file that are not empty; None if one has a mistake, a tag, an anchor or a merge key.
+
+    `first`: the number of the first line.
+    """
+    try:
+        loader = yaml.CSafeLoader(content)
+    except yaml.YAMLError:
+        return None
+    try:
+        return _plain_nodes(loader.get_event, file, first)
+    except yaml.YAMLError:
+        return None
+    finally:
+        loader.dispose()
+
+
+def _plain_nodes(next_event: Callable[[], yaml.Event | None], file: str, first: int) -> list[Node] | None:
+    scalar, mapping_start, sequence_start = yaml.ScalarEvent, yaml.MappingStartEvent, yaml.SequenceStartEvent
+    documents = list[Node]()
+    # Of the innermost collection: its members, its line, and the key and the line of the member that follows.
+    inner: dict[str, Node] | list[Node] = documents
+    line, key, key_line = 0, cast("str | None", None), 0
+    above = list[tuple[dict[str, Node] | list[Node], int, str | None, int]]()
+    while True:
+        event: Any = next_event()
+        kind = type(event)
+        begins = kind is mapping_start or kind is sequence_start
+        if begins or kind is scalar:
+            if event.tag is not None or event.anchor is not None:
+                return None
+            at = event.start_mark.line + first
+            if key is None and type(inner) is dict:
+                if begins or event.value in inner or (event.value == "<<" and not event.style):
+                    return None
+                key, key_line = event.value, at
+                continue
+            if begins:
+                if len(above) == _DEEPEST:
+                    return None
+                above.append((inner, line, key, key_line))
+                line = at if key is None else key_line
+                inner, key = {} if kind is mapping_start else [], None
+                continue
+            text = event.value
+            value = _plain_value(text) if event.implicit[0] else text
+            at = at if key is None else key_line
+            node = Node(file=file, line=at, value=value, raw=text, is_plain=not event.style)
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            node = Node(file=file, line=line, value=tuple(inner) if isinstance(inner, list) else inner)
+            inner, line, key, key_line = above.pop()
+        elif kind is yaml.StreamEndEvent or kind is yaml.AliasEvent:
+            return [each for each in documents if not each.is_null] if kind is yaml.StreamEndEvent else None
+        else:
+            continue
+        if isinstance(inner, list):
+            inner.append(node)
+        else:
+            inner[key] = node  # type: ignore[index]  # a mapping has one here
+            key = None
+
+
+_LONGEST_KEPT = 64
+"""Characters of texts whose values are kept: few longer ones are stated twice."""
+
+
+def _plain_value(text: str) -> Scalar:
+    """Return the value of a scalar without quotes and tag."""
+    return (_resolved if len(text) <= _LONGEST_KEPT else _resolved.__wrapped__)(text)
+
+
+@lru_cache(1 << 14)
+def _resolved(text: str) -> Scalar:
+    tag = str(_RESOLVER.resolve(yaml.ScalarNode, text, (True, False)))  # type: ignore[no-untyped-call]
+    return _scalar(yaml.ScalarNode(tag, text))
 
 
 def _check_depth(content: bytes, file: str, first_line: int) -> None:
@@ -167,6 +250,25 @@ def _syntax_error(error: yaml.YAMLError, file: str, content: bytes, first_line: 
         line = first_line + content.count(b"\n", 0, error.position) + 1
         return ConfigError(f"{file}:{line}: not YAML: byte {error.position}: {error.reason}")
     return ConfigError(f"{file}: not YAML: {str(error).splitlines()[0]}")
+
+
+_RESOLVER, _CONSTRUCTOR = yaml.resolver.Resolver(), yaml.constructor.SafeConstructor()
+
+
+def _scalar(node: yaml.ScalarNode) -> Scalar:
+    kind = node.tag.removeprefix(_TAGS)
+    if kind == "null":
+        return None
+    try:
+        if kind == "bool":
+            return bool(_CONSTRUCTOR.construct_yaml_bool(node))
+        if kind == "int":
+            return int(_CONSTRUCTOR.construct_yaml_int(node))
+        if kind == "float":
+            return float(_CONSTRUCTOR.construct_yaml_float(node))
+    except (ValueError, OverflowError, KeyError, IndexError):
+        pass  # such as `0b`, or more digits than Python converts: text
+    return str(node.value)
 
 
 @define
@@ -235,22 +337,7 @@ class _Nodes:
         if isinstance(node, yaml.SequenceNode):
             return tuple(self._node(item, None) for item in node.value)
         scalar = cast("yaml.ScalarNode", node)
-        return self._core_scalar(scalar) if self.core else self._scalar(scalar)
-
-    def _scalar(self, node: yaml.ScalarNode) -> Scalar:
-        kind = node.tag.removeprefix(_TAGS)
-        if kind == "null":
-            return None
-        try:
-            if kind == "bool":
-                return bool(self.loader.construct_yaml_bool(node))
-            if kind == "int":
-                return int(self.loader.construct_yaml_int(node))
-            if kind == "float":
-                return float(self.loader.construct_yaml_float(node))
-        except (ValueError, OverflowError, KeyError, IndexError):
-            pass  # such as `0b`, or more digits than Python converts: text
-        return str(node.value)
+        return self._core_scalar(scalar) if self.core else _scalar(scalar)
 
     def _core_scalar(self, node: yaml.ScalarNode) -> Scalar:
         kind, text = node.tag.removeprefix(_TAGS), str(node.value)

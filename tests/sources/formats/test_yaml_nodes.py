@@ -1,10 +1,14 @@
 """YAML as nodes with lines: what is read, and what is refused, with its line."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from aclog.metalog.errors import ConfigError
+from aclog.sources.formats import yaml_nodes
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.yaml_nodes import parse_documents
+from tests.support.runs.profiles import examples
 
 
 def _one(text: str) -> Node:
@@ -77,3 +81,52 @@ def test_what_is_refused_is_named_with_its_line(text: str, message: str) -> None
     with pytest.raises(ConfigError) as caught:
         parse_documents(text.encode(), "f.yaml")
     assert str(caught.value) == message
+
+
+_PARTS = (
+    *("a: 1\n", "b: [x, {c: d}]\n", "  - e: 'f'\n", "- g\n", "a: &x\n  h: ~\n", "<<: *x\n", "*x", "i: *x\n"),
+    *("---\n", "...\n", "m: !Ref n\n", "o: !!int '5'\n", "p: ! 6\n", "q: 0b\n", "r: 1_0\n", "s: 12:30\n", "'<<': t\n"),
+    *("u: |\n  v\n  w\n", "x: yes\n", "'y", "[", "]", "{z: 1, z: 2}\n", "\t", "# c\n", "%YAML 1.2\n---\n", "é: €\n"),
+    *(
+        "=: =\n",
+        "a: 2001-01-01\n",
+        "1: 2\n",
+        "null: x\n",
+        "[" * 120,
+        "'': ''\n",
+        "? [k]\n: l\n",
+        "- \n",
+        "k:\n",
+        "\r\n",
+        "\0",
+    ),
+)
+
+
+@given(texts=st.lists(st.sampled_from(_PARTS), max_size=8), duplicates=st.booleans())
+@settings(max_examples=examples(400))
+def test_documents_by_events_are_those_of_the_library(texts: list[str], duplicates: bool) -> None:
+    content = "".join(texts).encode()
+    by_events = _described(content, duplicates=duplicates)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(yaml_nodes, "_plain_documents", lambda *_: None)
+        assert by_events == _described(content, duplicates=duplicates)
+
+
+def _described(content: bytes, *, duplicates: bool) -> object:
+    try:
+        found = parse_documents(content, "f.yaml", first_line=3, duplicates=duplicates)
+    except ConfigError as error:
+        return str(error)
+    return [_plain(each) for each in found]
+
+
+def _plain(node: Node) -> object:
+    value = node.value
+    if isinstance(value, dict):
+        value = [(key, _plain(member)) for key, member in value.items()]
+    elif isinstance(value, tuple):
+        value = [_plain(item) for item in value]
+    else:
+        value = (type(value), repr(value))
+    return node.file, node.line, value, node.raw, node.is_plain, node.tag
