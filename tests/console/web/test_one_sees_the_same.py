@@ -22,9 +22,11 @@ from aclog.console.findings import Kind, LookResult
 from aclog.console.login.passwords import PasswordWay
 from aclog.console.pages.completion import COMPLETE_PATH
 from aclog.console.pages.page import CommandLine
+from aclog.console.pages.page import _short_row as short_rule_row
 from aclog.console.pages.states import Console
 from aclog.console.pages.views import DOWNLOADS, OWN_VIEWS, VIEWS
 from aclog.console.web.app import RECEIVERS, WebConsole
+from aclog.console.web.rendering import _short_row as short_html_row
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
 from aclog.metalog.records import FeatureLevelRecord, OpaqueRecord, RemoveAccessControlEntryRecord
@@ -312,10 +314,11 @@ def counted_calls() -> Iterator[Counter[str]]:
     """How often each function was called whose work depends on what the viewer sees alone; in new threads, too.
 
     The index, which decides from all rules as the cluster does, is not among them. What remembers answers for the whole
-    process forgets them first: it was asked by whoever came before.
+    process forgets them first: it was asked by whoever came before. Rows are kept by all that they show.
     """
     found: Counter[str] = Counter()
-    is_address.cache_clear()
+    for remembered in (is_address, short_rule_row, short_html_row):
+        remembered.cache_clear()
 
     def profile(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and any(part in frame.f_code.co_filename for part in ("aclog/console/", "aclog/analysis/")):
