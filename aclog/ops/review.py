@@ -90,6 +90,7 @@ from aclog.sources.git import (
     changed_files,
     commit_id,
     default_base,
+    default_branch,
     exists,
     file_content,
     merge_base,
@@ -775,7 +776,9 @@ def _unknown_kafka(*sides: Side) -> list[str]:
 def _commit(ref: str) -> str:
     commit = commit_id(ref)
     if commit is None:
-        raise ConfigError(f"{ref}: this clone has no such commit{way_out(ref, ref)}")
+        fix, default = way_out(ref, ref), default_branch()
+        known = "" if default is None or default in fix else f"; the default branch is {default!r}"
+        raise ConfigError(f"{ref}: this clone has no such commit{known}{fix}")
     return commit
 
 

@@ -285,6 +285,21 @@ def test_without_a_base_the_default_branch_is_compared_with(repository: Reposito
     assert aclog("review", "kafka").lines[0].endswith("no effective change")
 
 
+def test_the_error_on_a_missing_base_names_the_default_branch(repository: Repository) -> None:
+    repository.git("branch", "--quiet", "--move", "main", "master")
+    missing = aclog("review", "kafka", "--base", "main")
+    assert (missing.code, missing.complaint) == (
+        2,
+        "main: this clone has no such commit; the default branch is 'master'",
+    )
+    repository.git("update-ref", "refs/remotes/origin/trunk", "master")
+    repository.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
+    assert "; the default branch is 'origin/trunk'" in aclog("review", "kafka", "--base", "main").complaint
+    repository.git("branch", "--quiet", "--move", "master", "work")
+    repository.git("symbolic-ref", "--delete", "refs/remotes/origin/HEAD")
+    assert aclog("review", "kafka", "--base", "main").complaint == "main: this clone has no such commit"
+
+
 def test_a_job_has_its_target_branch(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     repository.git("update-ref", "refs/remotes/origin/release", "main")
     apply(PULL_REQUESTS[0], Path())
