@@ -74,7 +74,7 @@ def _name(choice: ChosenSource) -> str:
 
 def no_new_access(resources: Sequence[ResourcePattern] = ()) -> Claim:
     """Return the claim that a second state allows no request that the first one denies; without resources, on all."""
-    where = f" on {', '.join(map(resource_text, resources))}" if resources else ""
+    where = f" on {' or '.join(map(_resource_text, resources))}" if resources else ""
     where = where.replace("{", "{{").replace("}", "}}")
     return Claim(
         check="no-new-access",
