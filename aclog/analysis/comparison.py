@@ -164,6 +164,8 @@ class Comparison:
     """The locations of the ACLs of both policies."""
     premises: Premises = ALL_KNOWN
     """The unknown premises that could refute "no difference"; empty if there are differences."""
+    query: regions.Query | None = None
+    """The requests that are compared; None for all."""
 
     @property
     def kafka(self) -> settings.GenerationPair | None:
@@ -216,10 +218,14 @@ class Comparison:
         topics: regions.ExistingNames | None = None,
         flips: Flips | None = None,
         origins: TwoOrigins | None = None,
+        query: regions.Query | None = None,
     ) -> "Comparison":
-        """Compare two policies, in both directions or in one; `changes`, if known, saves comparing all rules."""
+        """Compare two policies, in both directions or in one; `changes`, if known, saves comparing all rules.
+
+        `query`: the requests to compare, by default all.
+        """
         rule_changes = changes_between(old.acls, new.acls) if changes is None else changes
-        all_differences = differences(old, new, changed=[change.acl for change in rule_changes])
+        all_differences = differences(old, new, query=query, changed=[change.acl for change in rule_changes])
         selected = [each for each in all_differences if direction in (None, each.direction)]
         return Comparison(
             old=old,
@@ -229,6 +235,7 @@ class Comparison:
             topics=topics,
             flips=flips,
             origins=origins or TwoOrigins(),
+            query=query,
         )
 
     def by_controllers(self) -> "Comparison":
@@ -392,7 +399,8 @@ def turning(premises: SidePremises, comparison: Comparison, direction: regions.D
     def differs_when_open() -> bool:
         """Return whether the policies differ if resources without ACLs are open to everyone."""
         old, new = opened(comparison.old), opened(comparison.new)
-        return bool(Comparison.of(old, new, changes=comparison.changes, direction=direction).differences)
+        opened_both = Comparison.of(old, new, changes=comparison.changes, direction=direction, query=comparison.query)
+        return bool(opened_both.differences)
 
     turning = premises.turning(direction, differs_when_open)
     if not comparison.changes and comparison.old.settings == comparison.new.settings:

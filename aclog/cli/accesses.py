@@ -18,4 +18,5 @@ app = LazyGroup(
       aclog accesses unused DIR --index usage --days 90
       aclog accesses denied DIR --accesses /var/log/kafka
     """,
+    epilog="`usage` needs an access log only; `unused` needs an index, which `index` keeps.",
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
 import click
 from click.exceptions import Exit, NoSuchCommand
 
-from aclog.cli.listing import ACCESSES, FORMER, PANELS, Line
+from aclog.cli.listing import ACCESSES, BELOW, FORMER, PANELS, Line
 from aclog.cli.options import (
     HELP_ALL,
     CommandOption,
@@ -340,7 +340,9 @@ def _what(error: click.ClickException) -> str:
             near = sorted(set(_alike(name, possibilities or ())) - {_FILES_OF_NAMES.get(name)})
             return f"No such option: {visible(name)}" + (f" (Possible options: {', '.join(near)})" if near else "")
         case NoSuchCommand(command_name=name, possibilities=near):
-            return f"No such command {name!r}." + (f" Did you mean {', '.join(map(repr, near))}?" if near else "")
+            below = [f"aclog {group} {name}" for group, names in BELOW.items() if name in names]
+            meant = ", ".join(map(repr, (*below, *(near or ()))))
+            return f"No such command {name!r}." + (f" Did you mean {meant}?" if meant else "")
         case click.MissingParameter(param=CommandOption(if_missing=hint)) if hint:
             return f"{error.format_message().rstrip('.')}: {hint}"
     return error.format_message()

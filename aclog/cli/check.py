@@ -17,20 +17,26 @@ from aclog.authorizer.settings import Generation
 from aclog.cli.answers import PERMISSION_COLUMNS, difference_columns, with_generation
 from aclog.cli.diff_report import SideFlags
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags
-from aclog.cli.flags.many_requests import AskedFlags, SecondSettingsFlags, SecondStateFlags, SubjectFlags
+from aclog.cli.flags.many_requests import (
+    AskedFlags,
+    AskedResourceFlags,
+    SecondSettingsFlags,
+    SecondStateFlags,
+    SubjectFlags,
+)
 from aclog.cli.flags.question import AnswerFlags, asked_principals
 from aclog.cli.flags.target import FailOnUnread
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import plural, printable
 from aclog.ops.check import (
     EQUAL,
-    NO_NEW_ACCESS,
     Asked,
     Claim,
     ComparisonProof,
     PermissionProof,
     Question,
     Verdict,
+    no_new_access,
     prove_comparison,
     prove_none,
     question_of,
@@ -76,22 +82,25 @@ app = Group(
 
 
 @app.command("no-new-access")
-def no_new_access(
+def check_no_new_access(
     source: SourceFlags,
     target: SecondStateFlags,
     authorizer: AuthorizerFlags,
     settings: SecondSettingsFlags,
     output: AnswerFlags,
     exit_code: ProofExitFlags,
+    resources: AskedResourceFlags,
 ) -> None:
-    """Prove that a second state allows no request that the first one denies.
+    """Prove that a second state allows no request that the first one denies, on all resources or on the named ones.
 
-    [bold]Example[/]
+    [bold]Examples[/]
 
       aclog check no-new-access --log DIR --change change.jsonl
+      aclog check no-new-access main:kafka kafka --topic 'payments.*' --cluster
     """
     flags = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings)
-    raise Exit(print_comparison(NO_NEW_ACCESS, flags, output.choose(), exit_code, direction=Direction.GAINED))
+    claim = no_new_access(resources.resources())
+    raise Exit(print_comparison(claim, flags, output.choose(), exit_code, direction=Direction.GAINED))
 
 
 @app.command()

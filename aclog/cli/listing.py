@@ -208,5 +208,17 @@ ACCESSES = {
 }
 """The commands of `aclog accesses`: each with its former name, which is that of its module, and its first line."""
 
+BELOW = {
+    "acls": ("list", "history", "add", "remove", "copy"),
+    "check": ("no-new-access", "equal", "not-granted", "only", "no-public"),
+    "accesses": tuple(ACCESSES),
+    "log": ("dump", "verify", "copy", "adopt"),
+    "snapshot": ("create", "verify", "list"),
+    "tokens": ("create", "renew", "expire", "describe", "list"),
+    "context": ("list", "show", "add", "use", "remove", "rename", "path"),
+    "spark": ("history", "when", "authorize", "ingest", "usage", "simulate", "usage-index", "suggest"),
+}
+"""The names of the commands of each group."""
+
 FORMER = {former: ("accesses", name) for name, (former, _) in ACCESSES.items()}
 """The words of a command by its former name, which is still taken and in no list."""

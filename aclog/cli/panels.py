@@ -59,7 +59,8 @@ _LONGEST_VALUE = 24
 """Of a placeholder that is beside its flag; a longer one, of many choices, is below the text."""
 _EXAMPLES = 6
 """Lines of examples on a page of `--help`."""
-_SHARED = ("State source", "Rule files", "Authorizer", "Second state", "Settings", "Aliases", "Output")
+_OUTPUT = "Output"
+_SHARED = ("State source", "Rule files", "Authorizer", "Second state", "Settings", "Aliases", _OUTPUT)
 """How the titles of groups begin that are in many commands: they are described last."""
 
 
@@ -123,8 +124,13 @@ def _print_brief(command: click.Command, context: click.Context, console: Consol
     has_about = (lines := sum(_height(each, narrow) for each in about)) <= room // 3
     room -= lines * has_about
     parts, folded = [], dict[str, list[click.Parameter]]()
+    # The format of the output has room before the last flags of other groups.
+    output = groups.get(_OUTPUT, [])
+    output.sort(key=lambda each: "--format" not in each.opts)
+    reserved = _height(_group(_OUTPUT, output[:1]), narrow) if output else 0
+    room -= reserved
     for title, parameters in groups.items():
-        room += _folded_height(parameters)
+        room += _folded_height(parameters) + reserved * (title == _OUTPUT)
         count = _fitting(title, parameters, room, narrow)
         if count:
             parts.append(_group(title, parameters[:count]))
@@ -143,9 +149,13 @@ def _group(title: str, parameters: list[click.Parameter]) -> Group:
 
 
 def _fitting(title: str, parameters: list[click.Parameter], room: int, console: Console) -> int:
-    """Return how many of a group's flags, from the first on, have room; of what many commands share, all or none."""
+    """Return how many of a group's flags, from the first on, have room; of what many commands share, all or none.
+
+    Of the group of output it may also be the first, the format.
+    """
     total = len(parameters)
-    for count in (total, 0) if title.startswith(_SHARED) else range(total, 0, -1):
+    shared = (total, 1, 0) if title == _OUTPUT else (total, 0)
+    for count in shared if title.startswith(_SHARED) else range(total, 0, -1):
         rest = _folded_height(parameters[count:]) if count < total else 0
         if not count or _height(_group(title, parameters[:count]), console) + rest <= room:
             return count
@@ -162,7 +172,7 @@ def _print(console: Console, parts: Iterable[RenderableType]) -> None:
 def _merged(panels: Iterable[tuple[str, list[click.Parameter]]]) -> dict[str, list[click.Parameter]]:
     """Return the groups in the order of a page; titles that differ in a remark are one group."""
     groups: dict[str, list[click.Parameter]] = {}
-    for title, parameters in sorted(panels, key=lambda panel: _rank(panel[0])):
+    for title, parameters in sorted(panels, key=lambda panel: _rank(*panel)):
         groups.setdefault(_short(title), []).extend(parameters)
     return groups
 
@@ -171,9 +181,14 @@ def _short(title: str) -> str:
     return title.partition(" (")[0].partition(":")[0]
 
 
-def _rank(title: str) -> int:
-    """Return the place of a group: arguments, the request, options, and then what many commands share."""
-    return 0 if title == "Arguments" else 3 if title.startswith(_SHARED) else 2 if title == "Options" else 1
+def _rank(title: str, parameters: list[click.Parameter]) -> int:
+    """Return the place of a group: arguments, the request, options, and then what many commands share.
+
+    Options of which one is required are part of the request.
+    """
+    if title == "Options":
+        return 1 if any(each.required for each in parameters) else 2
+    return 0 if title == "Arguments" else 3 if title.startswith(_SHARED) else 1
 
 
 def _usage(command: click.Command, context: click.Context) -> RenderableType:

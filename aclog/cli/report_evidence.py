@@ -222,7 +222,6 @@ def _use_by_index(path: Path, days: int, choice: "ChosenSource", words: str, sta
         objects=unused_objects(answers),
         command=" ".join(filter(None, ("aclog accesses unused", words, own))),
         premises=list(unused_premises(answers)),
-        has_reasons=True,
     )
 
 
@@ -235,10 +234,13 @@ def _use_by_accesses(
 ) -> "UseOfAcls":
     from aclog.ops.policies import settings_of
     from aclog.ops.report import UseOfAcls
-    from aclog.ops.usage import AccessLog, use_of_acls
+    from aclog.ops.usage import AccessLog, use_of_acls, youth_text
+    from aclog.terminal.output import note
     from aclog.usage.evidence import totals_text
 
     use = use_of_acls(AccessLog.of(flags), choice, settings_of(authorizer), flags.days, None, authorizer.configs())
+    if text := youth_text(use.report):
+        note(text)
     own: list[tuple[str, object]] = [("--accesses", path) for path in flags.accesses]
     if flags.accesses_format is not None:
         own.append(("--accesses-format", flags.accesses_format))
@@ -247,11 +249,10 @@ def _use_by_accesses(
     words = source_words(source, as_of), flag_words((*own, ("--days", flags.days))), shlex.join(authorizer.words())
     return UseOfAcls(
         window=f"in {flags.days} days before the latest access of the log",
-        objects=use.objects(),
+        objects=use.with_reasons(),
         command=" ".join(filter(None, ("aclog accesses usage", *words))),
         premises=list(use.premises()),
         totals=totals_text(use.report),
-        has_reasons=False,
     )
 
 

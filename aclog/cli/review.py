@@ -267,9 +267,9 @@ def review(change: ChangeFlags, flags: ReviewFlags, repository: RepositoryFlags)
     Compares the rules in the files of two commits, or of a commit and the working
     tree: access gained and lost, failed tests, new lint findings, and recent
     accesses that would be decided differently. Proves or refutes that access to
-    the resources in review.untouched (aclog.toml) stays as it is. Needs no access
-    to a cluster. Exit code 0 if no check of --fail-on fails, 1 if one fails, 2 for
-    bad input.
+    the resources in review.untouched (aclog.toml) stays as it is, and that no
+    access to those in review.no-gain is gained. Needs no access to a cluster. Exit
+    code 0 if no check of --fail-on fails, 1 if one fails, 2 for bad input.
 
     [bold]Examples[/]
 

@@ -65,9 +65,12 @@ def serve(
     Metrics, /healthz and /readyz are served if CONFIG has
     aclog.http.listener=HOST:PORT.
 
-    [bold]Example[/]
+    docs/configuration.md has a CONFIG of 14 lines ("A small example").
+
+    [bold]Examples[/]
 
       aclog serve config/server.properties
+      aclog serve controller.properties --format-if-empty
     """
     # Until the event loop handles signals: a node is imported for a second, and has done nothing until then.
     with suppress(ValueError):  # another thread than the main one handles no signals

@@ -37,6 +37,7 @@ from aclog.ops.usage import (
     shown_time,
     unjudged_text,
     warn_of_unread,
+    why_unjudged,
 )
 from aclog.sources.acl_lines import change_line
 from aclog.terminal.columns import Column, json_text
@@ -106,22 +107,9 @@ def _unjudged(usage_report: UsageReport) -> Iterator[str]:
     if len(rules):
         yield f"{plural(len(rules), 'ACL')} {'is' if len(rules) == 1 else 'are'} not judged:"
     for row in rules.slice(0, _SHOWN_UNJUDGED).to_pylist():
-        yield f"  {Answer.NOT_JUDGED.value:<14}  {_rule_text(row)}: {_why_unjudged(row, usage_report)}"
+        yield f"  {Answer.NOT_JUDGED.value:<14}  {_rule_text(row)}: {why_unjudged(row, usage_report)}"
     if len(rules) > _SHOWN_UNJUDGED:
         yield f"  ... and {len(rules) - _SHOWN_UNJUDGED:,} more {Answer.NOT_JUDGED.value} (--format table or jsonl)"
-
-
-def _why_unjudged(row: dict[str, Any], usage_report: UsageReport) -> str:
-    begin, end = row["in_force_from"], row["in_force_to"]
-    if begin is not None and begin > usage_report.window.start:
-        return f"in force only since {as_of_text(begin)}, after the window began"
-    if end is not None:
-        return "not in force at the end of the window"
-    if row["unread"]:
-        return f"may apply to {plural(row['unread'], 'access')} that could not be read or decided"
-    if usage_report.is_denials_only and row["permissionType"] == "ALLOW":
-        return "the log has denials only"
-    return "its use depends on unknown settings"
 
 
 def _counted(counts: Counts) -> list[tuple[str, str]]:

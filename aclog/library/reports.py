@@ -513,7 +513,8 @@ def check(
         states: the rules, as in `lint`.
         operation: the operation to check in one state, such as "READ"; or give an intent.
         intent: produce, consume, transact, stream or admin.
-        resources: a resource or several; a text is a topic, and "pii-*" all that begin so.
+        resources: a resource or several; a text is a topic, and "pii-*" all that begin so. `no-new-access` is about
+            these only, if there are any.
         principals: those that may not (`not-granted`), or that alone may (`only`).
         host: only requests from this address.
         deciding: the arguments of Image.authorizer.
@@ -522,7 +523,7 @@ def check(
         ConfigError: an argument that is not valid; MetadataError: something cannot be read.
 
     """
-    of_two = {"no-new-access": (proofs.NO_NEW_ACCESS, Direction.GAINED), "equal": (proofs.EQUAL, None)}
+    of_two = {"no-new-access": Direction.GAINED, "equal": None}
     expected = 2 if claim in of_two else 1 if claim in ("not-granted", "only", "no-public") else None
     if expected is None:
         raise ConfigError(
@@ -536,7 +537,8 @@ def check(
         settings = stated_settings("check", deciding)
         proof: proofs.ComparisonProof | proofs.PermissionProof
         if claim in of_two:
-            (old, new), (what, direction) = states, of_two[claim]
+            (old, new), direction = states, of_two[claim]
+            what = proofs.EQUAL if direction is None else proofs.no_new_access(_resources(resources))
             proof = proofs.prove_comparison(what, two_states(old, new, settings), direction=direction)
         else:
             named = several_texts("principals", principals, "User:alice") or ()

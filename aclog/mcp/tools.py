@@ -156,11 +156,11 @@ class Check(_Comparing, _Asking, _Subjects):
     check: Annotated[
         Literal["no-new-access", "equal", "not-granted", "only", "no-public"],
         Field(
-            description="What to prove. no-new-access: a second state allows nothing new; equal: it decides everything "
-            "the same (both take the second state of diff: to_as_of, change, to_kafka_version, or the newest one if "
-            "as_of is given). not-granted: no principal, or none of the given ones, is allowed this; only: only the "
-            "principals are allowed this; no-public: a principal that no rule names is allowed nothing, or none of "
-            "the requests."
+            description="What to prove. no-new-access: a second state allows nothing new, on the given resources if "
+            "there are any; equal: it decides everything the same (both take the second state of diff: to_as_of, "
+            "change, to_kafka_version, or the newest one if as_of is given). not-granted: no principal, or none of the "
+            "given ones, is allowed this; only: only the principals are allowed this; no-public: a principal that no "
+            "rule names is allowed nothing, or none of the requests."
         ),
     ]
 

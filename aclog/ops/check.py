@@ -20,6 +20,7 @@ from aclog.analysis.regions import (
     only,
     witness,
 )
+from aclog.analysis.rule_tests.case import resource_text
 from aclog.analysis.who_can import Permission, intent_permissions, permission_key, permission_object, permissions
 from aclog.authorizer.acl import Origins, ResourcePattern, StandardAcl, code_name
 from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
@@ -51,6 +52,8 @@ class Claim:
     """`{old}` and `{new}` are the names of two states."""
     negation: str
     """The opposite sentence, which holds if the claim is refuted."""
+    resources: tuple[ResourcePattern, ...] = ()
+    """Of two states: those that the claim is about, all if empty."""
 
     def of_states(self, states: TwoStates) -> "Claim":
         """Return the claim with the names of two states."""
@@ -69,11 +72,18 @@ def _name(choice: ChosenSource) -> str:
     return choice.source.name if choice.as_of is None else f"{choice.source.name} at {choice.as_of}"
 
 
-NO_NEW_ACCESS = Claim(
-    check="no-new-access",
-    text="{new} allows no request that {old} denies",
-    negation="{new} allows requests that {old} denies",
-)
+def no_new_access(resources: Sequence[ResourcePattern] = ()) -> Claim:
+    """Return the claim that a second state allows no request that the first one denies; without resources, on all."""
+    where = f" on {' or '.join(map(_resource_text, resources))}" if resources else ""
+    where = where.replace("{", "{{").replace("}", "}}")
+    return Claim(
+        check="no-new-access",
+        text=f"{{new}} allows no request{where} that {{old}} denies",
+        negation=f"{{new}} allows requests{where} that {{old}} denies",
+        resources=tuple(resources),
+    )
+
+
 EQUAL = Claim(
     check="equal",
     text="both states decide every request the same",
@@ -107,6 +117,8 @@ class Verdict:
 
 def _head(claim: Claim, verdict: Verdict, regions: Sequence[Region], topics: ExistingNames | None) -> JsonObject:
     head: JsonObject = {"check": claim.check, "verdict": verdict.name, "regions": len(regions)}
+    if claim.resources:
+        head["resources"] = [*map(resource_text, claim.resources)]
     if topics is not None:
         head["topics"] = len(topics.of_clauses(regions))
     return {**head, **verdict.premises.key()}
@@ -145,7 +157,8 @@ def prove_comparison(claim: Claim, states: TwoStates, *, direction: Direction | 
     """
     each = states.read_each()
     sides = next(iter(each.values()))
-    compared, unknown = compare(each, direction=direction), sides.premises
+    query = Query(resources=claim.resources) if claim.resources else None
+    compared, unknown = compare(each, direction=direction, query=query), sides.premises
     answers = {generation: comparison.differences for generation, comparison in compared.items()}
     counterexamples = [difference for difference, _ in merged(answers)]
     if counterexamples:

@@ -48,7 +48,7 @@ from aclog.terminal.output import note, warn
 if TYPE_CHECKING:
     from aclog.analysis.comparison import Compared, Comparison, SidePremises
     from aclog.analysis.policy import G, NameMap, Policy
-    from aclog.analysis.regions import Direction, ExistingNames, JsonObject
+    from aclog.analysis.regions import Direction, ExistingNames, JsonObject, Query
     from aclog.sources.accesses import Accesses
     from aclog.sources.formats.unread import Unread
 
@@ -435,11 +435,12 @@ def compare(
     each: Mapping[Generation | GenerationPair | None, Sides],
     *,
     direction: Direction | None = None,
+    query: Query | None = None,
     accesses: Accesses | None = None,
 ) -> Compared:
     """Compare two sides, for each generation; `direction`: only what is gained, or only what is lost.
 
-    `accesses`: those that are decided differently are counted.
+    `query`: only these requests. `accesses`: those that are decided differently are counted.
 
     Raises:
         ConfigError, OSError: the file of topics is malformed, or cannot be read.
@@ -456,6 +457,7 @@ def compare(
             sides.new,
             changes=sides.changes,
             direction=direction,
+            query=query,
             topics=topics,
             flips=None if accesses is None else accesses.flipped(sides.old, sides.new),
             origins=sides.origins,

@@ -171,14 +171,12 @@ class UseOfAcls:
 
     window: str
     objects: Iterable[Mapping[str, object]]
-    """An object for each ACL."""
+    """An object for each ACL, with a `reason` if it is not judged."""
     command: str
     premises: Sequence[str]
     """Sentences: what the answers do not count."""
     totals: str = ""
     """How many ACLs are in the state, and how many were removed, if any was."""
-    has_reasons: bool
-    """Whether an object has the reason why its ACL is not judged."""
 
 
 @frozen(kw_only=True)
@@ -697,7 +695,7 @@ def _unused(question: ReportQuestion) -> ReportSection:
         if answer == "NOT_JUDGED":
             unjudged_count += 1
             if unjudged_count <= MOST_ROWS:
-                unjudged.append((rule, str(each["reason"])) if use.has_reasons else (rule,))
+                unjudged.append((rule, str(each["reason"])))
     gone = f", {removed_unjudged:,} of them removed" if removed_unjudged else ""
     parts = [
         Part(
@@ -720,9 +718,7 @@ def _unused(question: ReportQuestion) -> ReportSection:
         Part(
             text=f"{plural(unjudged_count, 'ACL')} could not be judged{gone}.",
             command=use.command,
-            table=_table(("ACL", "reason") if use.has_reasons else ("ACL",), unjudged, unjudged_count)
-            if unjudged
-            else None,
+            table=_table(("ACL", "reason"), unjudged, unjudged_count) if unjudged else None,
         ),
     ]
     return ReportSection(section=Section.UNUSED, title=title, parts=tuple(parts))

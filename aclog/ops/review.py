@@ -18,7 +18,7 @@ from aclog.analysis.lint_report import LintReport, LocatedFinding, parted, physi
 from aclog.analysis.lint_report import json_lines as lint_lines
 from aclog.analysis.lint_report import sarif_log as lint_log
 from aclog.analysis.policy import Policy, generation_object, marked, merged, only_on
-from aclog.analysis.regions import ExistingNames, JsonObject, Query
+from aclog.analysis.regions import Direction, ExistingNames, JsonObject, Query
 from aclog.analysis.review.comment import code
 from aclog.analysis.review.review import (
     DEFAULT_FAIL_ON,
@@ -30,6 +30,7 @@ from aclog.analysis.review.review import (
     LintOutcome,
     Placement,
     Proof,
+    Protection,
     Review,
     TestsOutcome,
     UnreadItem,
@@ -89,6 +90,7 @@ from aclog.sources.git import (
     changed_files,
     commit_id,
     default_base,
+    default_branch,
     exists,
     file_content,
     merge_base,
@@ -211,47 +213,72 @@ def _places(finding: LocatedFinding) -> Sequence[str]:
     return [*texts, f"and {remaining:,} more rules"] if texts and remaining > 0 else texts
 
 
-# Proofs that a change leaves what must not change as it is (`review.untouched` in aclog.toml).
+# Proofs that a change leaves protected access as it is, or grants none (`untouched` and `no-gain` of `review`).
 
 
 _MAX_ROWS = 5
 """Rows that refute a proof; the effective change has all."""
 
 
-def untouched(settings: RepositorySettings) -> list[ResourcePattern]:
-    """Return the resources on which nothing may change. Raises ConfigError: an invalid one, with file and line."""
-    patterns = []
-    for text in settings.review.untouched or ():
+@frozen(kw_only=True)
+class Protected:
+    """A resource that a change must not affect, or on which it must grant nothing."""
+
+    resource: ResourcePattern
+    setting: Protection
+
+    @property
+    def text(self) -> str:
+        """What is to be proved."""
+        name = resource_text(self.resource)
+        if self.setting is Protection.NO_GAIN:
+            return f"no principal gains access to {name}"
+        return f"{name} is decided as before"
+
+    @property
+    def directions(self) -> Collection[Direction]:
+        """Those of the differences that refute it."""
+        return (Direction.GAINED,) if self.setting is Protection.NO_GAIN else tuple(Direction)
+
+
+def protected(settings: RepositorySettings) -> list[Protected]:
+    """Return the resources of aclog.toml that a change must not affect. Raises ConfigError: an invalid one."""
+    texts = {Protection.UNTOUCHED: settings.review.untouched, Protection.NO_GAIN: settings.review.no_gain}
+    resources = []
+    for setting, text in ((setting, text) for setting, each in texts.items() for text in each or ()):
         try:
-            patterns.append(parse_resource(text))
+            resources.append(Protected(resource=parse_resource(text), setting=setting))
         except ConfigError as error:
-            raise settings.error("review", "untouched", what=str(error)) from error
-    return patterns
+            raise settings.error("review", setting.value, what=str(error)) from error
+    return resources
 
 
-def prove(resources: Sequence[ResourcePattern], compared: Mapping[Generation | None, Comparison]) -> list[Proof]:
-    """Prove for each resource that every request on it is decided as before, by each Kafka that may decide."""
+def prove(resources: Sequence[Protected], compared: Mapping[Generation | None, Comparison]) -> list[Proof]:
+    """Prove for each resource that the change does not affect it, by each Kafka that may decide."""
     return [_prove(each, compared) for each in resources]
 
 
-def _prove(resource: ResourcePattern, compared: Mapping[Generation | None, Comparison]) -> Proof:
+def _prove(protected: Protected, compared: Mapping[Generation | None, Comparison]) -> Proof:
     refuting = {
-        generation: list(chain(_refuting(resource, each), _symbols_refuting(resource, each)))
+        generation: list(chain(_refuting(protected, each), _symbols_refuting(protected.resource, each)))
         for generation, each in compared.items()
     }
     by = [generation for generation, lines in refuting.items() if lines]
     return Proof(
-        text=f"{resource_text(resource)} is decided as before",
+        text=protected.text,
         holds=not by,
         details=tuple(marked(refuting)),
         only=by[0] if len(by) == 1 else None,
+        setting=protected.setting,
+        resource=resource_text(protected.resource),
     )
 
 
-def _refuting(resource: ResourcePattern, comparison: Comparison) -> Iterator[str]:
-    query = Query(resources=(resource,))
+def _refuting(protected: Protected, comparison: Comparison) -> Iterator[str]:
+    query = Query(resources=(protected.resource,))
     changed = [change.acl for change in comparison.changes]
-    regions = list(differences(comparison.old, comparison.new, query=query, changed=changed))
+    each_difference = differences(comparison.old, comparison.new, query=query, changed=changed)
+    regions = [each for each in each_difference if each.direction in protected.directions]
     changes = ((change.added, change.acl) for change in comparison.changes)
     for row in islice(rows(regions, comparison.old, comparison.new, changes), _MAX_ROWS):
         yield from row_lines(ReportRow(row=row, origins=comparison.origins))
@@ -315,7 +342,14 @@ def json_lines(review: Review, new: LintReport) -> Iterator[JsonObject]:
     for line in difference_objects(review.comparisons):
         yield {"kind": "difference", **line}
     for proof in review.proofs:
-        yield {"kind": "proof", "text": proof.text, "holds": proof.holds, **generation_object(proof.only)}
+        yield {
+            "kind": "proof",
+            "text": proof.text,
+            "holds": proof.holds,
+            "setting": proof.setting.value,
+            "resource": proof.resource,
+            **generation_object(proof.only),
+        }
     for failure in review.tests.failures:
         yield {"kind": "test", "text": failure.text, "details": list(failure.details)}
     for line in lint_lines(new, ChangePlace()):
@@ -742,7 +776,9 @@ def _unknown_kafka(*sides: Side) -> list[str]:
 def _commit(ref: str) -> str:
     commit = commit_id(ref)
     if commit is None:
-        raise ConfigError(f"{ref}: this clone has no such commit{way_out(ref, ref)}")
+        fix, default = way_out(ref, ref), default_branch()
+        known = "" if default is None or default in fix else f"; the default branch is {default!r}"
+        raise ConfigError(f"{ref}: this clone has no such commit{known}{fix}")
     return commit
 
 
@@ -1039,7 +1075,7 @@ def review_change(
         MetadataError, OSError: something cannot be read.
 
     """
-    resources, fail_on = untouched(settings), fail_on_kinds(settings)
+    resources, fail_on = protected(settings), fail_on_kinds(settings)
     path = change.path or settings.source.acls
     if path is None and change.render is None:
         paths = "source.acls" if change.render_configured else "PATH, or source.acls"
@@ -1086,8 +1122,7 @@ class _Reviewer:
     """What the reviews of all clusters have in common."""
 
     settings: RepositorySettings
-    resources: Sequence[ResourcePattern]
-    """Those on which nothing may change."""
+    resources: Sequence[Protected]
     topics: ExistingNames | None
     """Those that exist."""
     inputs: LintInputs

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, timedelta
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from tempfile import gettempdir
 from typing import Any, Final, Protocol, Self
 
@@ -387,10 +387,30 @@ _REQUESTS: Final = "requests"
 """The premise that the log has requests on the type of resource of an ACL."""
 
 
+def youth_text(usage_report: UsageReport) -> str:
+    """Return why no ACL is judged, and the window that would judge some, if all are younger; empty otherwise."""
+    youth = Youth.of(usage_report)
+    return "" if youth is None else youth.text(as_of_text(of_micros(youth.oldest * 1000)))
+
+
+def why_unjudged(row: Mapping[str, Any], usage_report: UsageReport) -> str:
+    """Return why an ACL is not judged; `row` is that of the ACL in the report, of which this uses some columns."""
+    begin, end = row["in_force_from"], row["in_force_to"]
+    if begin is not None and begin > usage_report.window.start:
+        return f"in force only since {as_of_text(begin)}, after the window began"
+    if end is not None:
+        return "not in force at the end of the window"
+    if row["unread"]:
+        return f"may apply to {plural(row['unread'], 'access')} that could not be read or decided"
+    if usage_report.is_denials_only and row["permissionType"] == "ALLOW":
+        return "the log has denials only"
+    return "its use depends on unknown settings"
+
+
 def evidence_notes(usage_report: UsageReport) -> Iterator[str]:
     """Yield why no ACL is judged, if all are younger than the window, and which types of resources are not logged."""
-    if (youth := Youth.of(usage_report)) is not None:
-        yield youth.text(as_of_text(of_micros(youth.oldest * 1000)))
+    if text := youth_text(usage_report):
+        yield text
     if text := unlogged_text(usage_report):
         yield text
 
@@ -430,6 +450,14 @@ class LogUsage:
                 own = [each for each in premises if each != _REQUESTS or row["resourceType"] in unlogged]
                 known = {"premises": own if row["answer"] in _NEVER else []} if premises else {}
                 yield row | known | next(more)
+
+    def with_reasons(self) -> Iterator[JsonObject]:
+        """Yield the objects, each with the reason why its ACL is not judged, if it is not."""
+        rules = self.report.rules.select(["in_force_from", "in_force_to", "unread", "permissionType"])
+        rows = chain.from_iterable(batch.to_pylist() for batch in rules.to_batches(max_chunksize=1 << 14))
+        for each, row in zip(self.objects(), rows, strict=True):
+            is_judged = each["answer"] != Answer.NOT_JUDGED
+            yield each if is_judged else {**each, "reason": why_unjudged(row, self.report)}
 
     def _evidence(self) -> Iterator[JsonObject]:
         """Yield for each ACL when it was removed, if any was, and since when it is known, if all are too young."""

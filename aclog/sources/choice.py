@@ -647,7 +647,8 @@ def choose_source(selection: SourceSelection, notify: Notify = note) -> ChosenSo
     )
     if sum(each is not None for each in sources) != 1:
         raise ConfigError(
-            "exactly one state source must be given: --log DIR, --snapshot FILE, --acls PATH, --ref GITREF:PATH, "
+            "exactly one state source must be given: the argument SOURCE (`aclog who-can SOURCE ...`), or --log DIR, "
+            "--snapshot FILE, --acls PATH, --ref GITREF:PATH, "
             "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT; or a context: -c NAME"
         )
     if selection.acls is not None or selection.ref is not None or selection.rendered is not None:

@@ -5,7 +5,7 @@ import posixpath
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -694,13 +694,23 @@ def default_base() -> str:
 
     """
     target = next((os.environ[name] for name in _TARGETS if os.environ.get(name)), None)
-    of_job = [f"origin/{target}", target] if target else []
+    branch = _first_commit([f"origin/{target}", target] if target else []) or default_branch()
+    if branch is None:
+        raise ConfigError("no default branch in this clone (origin/HEAD, main, master): name the commit with --base")
+    return branch
+
+
+def default_branch() -> str | None:
+    """Return the remote's default branch, or else main or master; None if this clone has no such branch."""
     remote = _lines("symbolic-ref", "--short", "refs/remotes/origin/HEAD")
-    names = [*of_job, *remote, "origin/main", "origin/master", "main", "master"]
+    return _first_commit([*remote, "origin/main", "origin/master", "main", "master"])
+
+
+def _first_commit(names: Iterable[str]) -> str | None:
     for name in names:
         if not name.startswith("-") and ask_git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").output:
             return name
-    raise ConfigError("no default branch in this clone (origin/HEAD, main, master): name the commit with --base")
+    return None
 
 
 _TARGETS = (

@@ -175,6 +175,8 @@ class ReviewSettings:
     fail_on: tuple[str, ...] | None = None
     untouched: tuple[str, ...] | None = None
     """Resources on which nothing may change, as tests of rules write them: `topic:pii.*`."""
+    no_gain: tuple[str, ...] | None = None
+    """Resources on which no denied request may become allowed, written in the same way."""
 
 
 @frozen(kw_only=True)
@@ -390,7 +392,7 @@ _SOURCE = (
 _AUTHORIZER = ("super-users", "allow-everyone-if-no-acl-found", "semantics", "kafka-version", "cidr")
 _LINT = ("broker-version", "broker-principals", "separators", "principal-types", "select", "fail-on", IGNORE)
 _TEST = ("files", "min-coverage")
-_REVIEW = ("fail-on", "untouched")
+_REVIEW = ("fail-on", "untouched", "no-gain")
 
 
 def load_repository_settings(config: Path | None = None) -> RepositorySettings:
@@ -559,7 +561,9 @@ def _test(table: TomlTable, paths: _Paths) -> TestSettings:
 
 def _review(table: TomlTable) -> ReviewSettings:
     table.only(_REVIEW)
-    return ReviewSettings(fail_on=table.texts("fail-on"), untouched=table.texts("untouched"))
+    return ReviewSettings(
+        fail_on=table.texts("fail-on"), untouched=table.texts("untouched"), no_gain=table.texts("no-gain")
+    )
 
 
 def _files(table: TomlTable, text: str, paths: _Paths) -> list[str]:

@@ -140,7 +140,8 @@ class TestSources:
 
     def test_not_exactly_one_source(self, read):
         message = (
-            "exactly one state source must be given: --log DIR, --snapshot FILE, --acls PATH, --ref GITREF:PATH, "
+            "exactly one state source must be given: the argument SOURCE (`aclog who-can SOURCE ...`), or --log DIR, "
+            "--snapshot FILE, --acls PATH, --ref GITREF:PATH, "
             "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT; or a context: -c NAME"
         )
         assert read() == message

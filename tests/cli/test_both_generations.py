@@ -257,6 +257,9 @@ def test_a_review_fails_if_it_does_on_either_of_them(repository):
     assert refuted.code == 1
     assert f"REFUTED: it is not true that topic:orders is decided as before{ONLY_NEW}" in refuted.out
     aclog("review", "acls.jsonl", "--base", "HEAD", "--kafka-version", "4.3", "--fail-on", "proofs,gained").ok()
+    Path("aclog.toml").write_text('[review]\nno-gain = ["topic:orders"]\n')
+    gained = "REFUTED: it is not true that no principal gains access to topic:orders"
+    assert f"{gained}{ONLY_NEW}" in aclog("review", "acls.jsonl", "--base", "HEAD").out
     rules_file(Path("acls.jsonl"), acl("orders", "User:a"), acl("orders", "User:*", "0.0.0.0/0"))
     Path("aclog.toml").unlink()
     opened = aclog("review", "acls.jsonl", "--base", "HEAD")

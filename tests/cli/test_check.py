@@ -47,6 +47,43 @@ def test_no_new_access_and_equal(write, seed):  # noqa: F811
                 assert allowed is (line["change"] == gained)
 
 
+def test_no_new_access_to_named_resources_is_about_these_only(write):  # noqa: F811
+    old = write("old", ORDERS, PII)
+    more = (acl_row("payments.eu", principal="User:eve", operation="READ"), GROUP)
+    new = write("new", PII, *more)
+    asked = ("check", "no-new-access", "--acls", old, "--to-acls", new)
+    elsewhere = aclog(*asked, "--topic", "orders", "--topic", "pii-*", "--cluster")
+    assert verdict(elsewhere) == "PROVED"
+    where = "TOPIC orders or TOPIC pii-* or CLUSTER"
+    assert elsewhere.lines == [f"PROVED: {new} allows no request on {where} that {old} denies"]
+    refuted = aclog(*asked, "--topic", "payments.*")
+    assert verdict(refuted) == "REFUTED"
+    assert refuted.lines[0] == f"REFUTED: {new} allows requests on TOPIC payments.* that {old} denies"
+    assert "User:eve: READ, DESCRIBE on TOPIC payments.eu" in refuted.out
+    assert "GROUP" not in refuted.out
+    head, line = map(json.loads, aclog(*asked, "--group", "g", "--format", "jsonl").lines)
+    assert head == {"check": "no-new-access", "verdict": "REFUTED", "regions": 1, "resources": ["group:g"]}
+    assert (line["resourceType"], line["principals"]) == ("GROUP", {"in": ["User:app"]})
+    assert verdict(aclog(*asked, "--topic", "payments.*", "--resource-pattern-type", "literal")) == "PROVED"
+    assert "on GROUP {}{0} that" in aclog(*asked, "--group", "{}{0}").lines[0]
+    assert verdict(aclog(*asked)) == "REFUTED"
+    assert (
+        aclog(*asked, "--topic", "").complaint == "a TOPIC with an empty name: expected a name, or '*' for every name"
+    )
+
+
+def test_no_new_access_to_a_prefix_sees_what_wider_rules_grant(write):  # noqa: F811
+    old, wide = write("old", ORDERS), write("wide", ORDERS, acl_row("*", principal="User:eve", operation="READ"))
+    asked = ("check", "no-new-access", "--acls", old, "--to-acls", wide)
+    refuted = aclog(*asked, "--topic", "payments.*")
+    assert verdict(refuted) == "REFUTED"
+    assert "User:eve: READ, DESCRIBE on TOPIC payments.*" in refuted.out
+    gone = ("check", "no-new-access", "--acls", old, "--to-acls", write("none"))
+    assert verdict(aclog(*gone, "--topic", "orders")) == "PROVED"
+    assert verdict(aclog(*gone, "--topic", "orders", "--allow-everyone-if-no-acl-found")) == "REFUTED"
+    assert verdict(aclog(*gone, "--topic", "payments.*", "--allow-everyone-if-no-acl-found")) == "PROVED"
+
+
 def test_a_hole_under_a_prefix_is_found(write):  # noqa: F811
     ask = ("--operation", "READ", "--topic", "pii-", "--resource-pattern-type", "prefixed")
     many = [acl_row(f"app-{number}", principal="User:app") for number in range(2000)]

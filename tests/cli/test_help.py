@@ -105,6 +105,23 @@ def test_a_short_page_fits_a_window_and_names_every_flag(words, monkeypatch):
     assert named <= set(short.split())
 
 
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    [
+        ("report", ("-o --out FILE", "[required]")),
+        ("who-can", (" --format VALUE",)),
+        ("accesses usage", (" --format VALUE", " --accesses PATH")),
+        ("accesses unused", (" --format VALUE", " --index DIR")),
+        ("serve", ("aclog serve controller.properties --format-if-empty", "docs/configuration.md has a CONFIG")),
+        ("accesses", ("`usage` needs an access log only; `unused` needs an index",)),
+    ],
+)
+def test_a_short_page_describes_what_a_first_use_needs(words, texts, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    described = aclog(*words.split(), "--help").ok().out.partition("\nMore flags (")[0]
+    assert all(text in described for text in texts), described
+
+
 def test_an_example_stays_one_line_on_any_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     assert (

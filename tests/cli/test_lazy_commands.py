@@ -4,6 +4,7 @@ import click
 import pytest
 
 from aclog.cli.app import LazyCommand, app
+from aclog.cli.listing import BELOW
 from tests.support.cli.command import aclog
 
 
@@ -25,10 +26,16 @@ def test_completion_inside_a_group_imports_it():
 
 
 def test_a_mistyped_command_is_told_with_the_nearest_one():
+    assert aclog("history").complaint.startswith(
+        "No such command 'history'. Did you mean 'aclog acls history', 'aclog spark history'?"
+    )
+    assert "Did you mean 'aclog log verify', 'aclog snapshot verify'?" in aclog("acls", "verify").complaint
     assert aclog("authorise").complaint.startswith("No such command 'authorise'. Did you mean 'authorize'?")
 
 
 @pytest.mark.parametrize("command", app.commands.values(), ids=lambda command: command.name)
 def test_each_command_has_a_module(command):
     assert isinstance(command, LazyCommand)
-    assert command.load().name == command.name
+    loaded = command.load()
+    assert loaded.name == command.name
+    assert tuple(getattr(loaded, "commands", ())) == BELOW.get(command.name, ())

@@ -250,6 +250,13 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
             check=True,
             object_=PROVED,
         ),
+        Row(
+            words=f"check no-new-access {BOTH} --topic orders*",
+            strong="^PROVED",
+            by=ONLY_ONE,
+            check=True,
+            object_=PROVED,
+        ),
     ),
     "check equal": (Row(words=f"check equal {BOTH}", strong="^PROVED", by=ONLY_ONE, check=True, object_=PROVED),),
     "check not-granted": (

@@ -261,10 +261,15 @@ def test_the_use_of_acls_marks_removed_ones_and_names_what_is_not_logged(tmp_pat
     assert "17 ACLs for 9 principals." in page
     assert "19 ACLs in the metadata log: 17 exist at its end, 2 were removed before." in page
     assert "3 ACLs could not be judged, 2 of them removed." in page
-    assert "| ALLOW User:\\* WRITE TOPIC LITERAL orders \\* (removed 2026-11-20T07:15:00Z) |" in page
+    since = "in force only since 2026-11-19T22:40:00Z, after the window began"
+    assert f"| ALLOW User:\\* WRITE TOPIC LITERAL orders \\* (removed 2026-11-20T07:15:00Z) | {since} |" in page
+    assert "| not in force at the end of the window |" in page
     assert "the access log has no access to a CLUSTER or a GROUP: before you remove" in page
-    young = written(tmp_path / "b.md", LOG, "--sections", "unused", "--accesses", log)
-    assert "With --days 4" in young.replace("\\", "")
+    flags = ("report", LOG, "--out", tmp_path / "b.md", "--sections", "unused", "--accesses", log)
+    note = "no ACL can be judged: each ACL was first seen after the window began (the oldest at 2026-11-16T09:10:00Z). "
+    assert f"aclog: note: {note}With --days 4, 16 of 17 ACLs in force" in aclog(*flags).ok().err
+    assert "With --days 4" in (tmp_path / "b.md").read_text().replace("\\", "")
+    assert "can be judged" not in aclog(*flags, "--days", "4").ok().err
 
 
 def test_the_use_of_acls_has_its_premises(tmp_path):

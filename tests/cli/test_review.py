@@ -103,6 +103,82 @@ def test_what_must_not_change_is_proved_or_refuted(repository: Repository) -> No
     assert "PROVED: cluster is decided as before" in result.out
 
 
+PAYMENTS = '[review]\nno-gain = ["topic:payments.*", "cluster"]\n'
+GRANT = "User:{},Topic,LITERAL,{},Read,{},*\n"
+NO_GAIN = "no principal gains access to topic:payments.*"
+
+
+@pytest.fixture
+def payments(repository: Repository) -> Path:
+    """Return a file whose two rules are the only ones on topics that begin with payments."""
+    path = Path("kafka/payments.csv")
+    head = Path("kafka/audit.csv").read_text().splitlines(keepends=True)[0]
+    repository.commit({"aclog.toml": PAYMENTS, str(path): head + GRANT.format("app", "payments.eu", "Allow")})
+    return path
+
+
+def test_access_that_is_gained_on_a_protected_resource_fails(payments: Path) -> None:
+    payments.write_text(payments.read_text() + GRANT.format("mallory", "payments.us", "Allow"))
+    result = aclog("review", "kafka", "--base", "main", "--fail-on", "proofs")
+    assert result.code == 1
+    assert result.lines[1] == f"- refuted: {NO_GAIN}"
+    proofs = result.lines[result.lines.index("Proofs:") + 1 :]
+    assert proofs[0] == f"  REFUTED: it is not true that {NO_GAIN}"
+    assert proofs[1].startswith("    GAINED  User:mallory: READ, DESCRIBE on TOPIC payments.us")
+    assert "  PROVED: no principal gains access to cluster" in proofs
+    comment = aclog("review", "kafka", "--base", "main", "--format", "markdown").out
+    assert "REFUTED: it is not true that `no principal gains access to topic:payments.*`" in comment
+    assert "PROVED: `no principal gains access to cluster`" in comment
+    lines = map(json.loads, aclog("review", "kafka", "--base", "main", "--format", "jsonl").lines)
+    validator = jsonschema.Draft202012Validator(schema_of("review"))
+    proved = [line for line in lines if line["kind"] == "proof" and not list(validator.iter_errors(line))]
+    assert [(each["setting"], each["resource"], each["holds"]) for each in proved] == [
+        ("no-gain", "topic:payments.*", False),
+        ("no-gain", "cluster", True),
+    ]
+
+
+def test_a_deny_that_is_removed_is_a_gain(repository: Repository, payments: Path) -> None:
+    text = payments.read_text()
+    payments.write_text(text + GRANT.format("app", "payments.eu", "Deny"))
+    aclog("review", "kafka", "--base", "main").ok()
+    repository.git("commit", "--quiet", "--all", "--message", "deny")
+    payments.write_text(text)
+    assert aclog("review", "kafka", "--base", "main").lines[1] == f"- refuted: {NO_GAIN}"
+
+
+def test_access_that_is_lost_or_gained_elsewhere_is_no_gain(payments: Path) -> None:
+    (head, *_) = payments.read_text().splitlines(keepends=True)
+    payments.write_text(head + GRANT.format("app", "payment", "Allow"))
+    result = aclog("review", "kafka", "--base", "main").ok()
+    assert "1 gained, 1 lost" in result.lines[0]
+    assert f"PROVED: {NO_GAIN}" in result.out
+    Path("aclog.toml").write_text(PAYMENTS.replace("no-gain", "untouched"))
+    assert "refuted: topic:payments.* is decided as before" in aclog("review", "kafka", "--base", "main").out
+
+
+def test_a_setting_that_opens_resources_without_rules_is_a_premise_of_no_gain(
+    repository: Repository, payments: Path
+) -> None:
+    payments.write_text(payments.read_text().replace("Topic", "TransactionalId").replace("Read", "Write"))
+    repository.git("commit", "--quiet", "--all", "--message", "transactions")
+    Path("aclog.toml").write_text('[review]\nno-gain = ["transactional-id:payments.*"]\n')
+    payments.unlink()
+    asked = ("review", "kafka", "--base", "main")
+    claim = "no principal gains access to transactional-id:payments.*"
+    assert f"PROVED: {claim}" in aclog(*asked).ok().out
+    assert f"- refuted: {claim}" in aclog(*asked, "--allow-everyone-if-no-acl-found").lines
+
+
+@pytest.mark.parametrize("key", ["untouched", "no-gain"])
+def test_a_protected_resource_that_is_none_is_refused_with_its_line(repository: Repository, key: str) -> None:
+    for text, complaint in (("topics:pay", "'topics:pay' is not a resource"), ("topic:", "'topic:' has no name")):
+        Path("aclog.toml").write_text(f'[review]\n{key} = ["{text}"]\n')
+        refused = aclog("review", "kafka", "--base", "main")
+        assert refused.code == 2
+        assert f"aclog.toml:2: review.{key}: {complaint}" in refused.complaint
+
+
 def test_a_change_of_the_checks_is_told(repository: Repository) -> None:
     Path("tests/rules.yaml").write_text(
         Path("tests/rules.yaml").read_text().replace("- who_can", "- name: w\n  who_can")
@@ -207,6 +283,21 @@ def test_without_a_base_the_default_branch_is_compared_with(repository: Reposito
     repository.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
     assert "; origin/trunk (" in aclog("review", "kafka").ok().out
     assert aclog("review", "kafka").lines[0].endswith("no effective change")
+
+
+def test_the_error_on_a_missing_base_names_the_default_branch(repository: Repository) -> None:
+    repository.git("branch", "--quiet", "--move", "main", "master")
+    missing = aclog("review", "kafka", "--base", "main")
+    assert (missing.code, missing.complaint) == (
+        2,
+        "main: this clone has no such commit; the default branch is 'master'",
+    )
+    repository.git("update-ref", "refs/remotes/origin/trunk", "master")
+    repository.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
+    assert "; the default branch is 'origin/trunk'" in aclog("review", "kafka", "--base", "main").complaint
+    repository.git("branch", "--quiet", "--move", "master", "work")
+    repository.git("symbolic-ref", "--delete", "refs/remotes/origin/HEAD")
+    assert aclog("review", "kafka", "--base", "main").complaint == "main: this clone has no such commit"
 
 
 def test_a_job_has_its_target_branch(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:

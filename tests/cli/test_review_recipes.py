@@ -140,6 +140,18 @@ class TestAction:
         assert set(step["with"]) <= set(self.ACTION["inputs"])
 
 
+def test_the_step_that_protects_a_prefix(work: Path, binaries: Path) -> None:
+    step = yaml.safe_load(_block("yaml", "checks"))[0]["run"]
+    (work / "aclog.toml").write_text(
+        _block("toml", 'no-gain = ["topic:payments.*", "cluster"]').replace("payments.", "orders")
+    )
+    done = _run(step, work, binaries, {"GITHUB_BASE_REF": "main"})
+    assert done.returncode == 1, done.stderr
+    assert "refuted: no principal gains access to topic:orders*" in done.stdout
+    assert "PROVED: no principal gains access to cluster" in done.stdout
+    assert "the change modifies the checks themselves: aclog.toml" in done.stdout
+
+
 def test_the_job_of_gitlab(work: Path, binaries: Path) -> None:
     job = yaml.safe_load(_block("yaml", "merge_request_event"))["kafka-rules"]
     base = subprocess.run(["git", "rev-parse", "origin/main"], cwd=work, capture_output=True, text=True, check=True)

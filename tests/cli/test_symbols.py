@@ -136,6 +136,14 @@ def test_what_must_not_change_may_be_what_a_symbol_names(repository: Repository)
     assert "PROVED: topic:orders is decided as before" in reviewed.out
 
 
+def test_what_a_symbol_names_may_be_what_nothing_may_be_gained_on(repository: Repository) -> None:
+    repository.write({"aclog.toml": '[review]\nno-gain = ["topic:pii", "topic:orders"]\n'})
+    repository.write({"kafka/more.tf": rule("more", "User:b", '"p${confluent_service_account.app.id}"')})
+    reviewed = aclog("review", "kafka", "--base", "HEAD")
+    assert "REFUTED: it is not true that no principal gains access to topic:pii" in reviewed.out
+    assert "PROVED: no principal gains access to topic:orders" in reviewed.out
+
+
 def test_tests_hold_whatever_a_symbol_turns_out_to_be(rules: Path, tmp_path: Path) -> None:
     cases = tmp_path / "cases.yaml"
     cases.write_text(

@@ -67,6 +67,10 @@ CASES = (
         "check no-new-access --ref main:kafka --to-acls kafka",
         lambda: aclog.check("no-new-access", aclog.open_acls(ref="main:kafka"), "kafka"),
     ),
+    Same(
+        "check no-new-access --ref main:kafka --to-acls kafka --topic pii.*",
+        lambda: aclog.check("no-new-access", aclog.open_acls(ref="main:kafka"), "kafka", resources="pii.*"),
+    ),
     Same(f"check equal --log {LOG} --to-log {LOG}", lambda: aclog.check("equal", LOG, LOG)),
     Same(
         f"check not-granted --log {LOG} {ASKED}",

@@ -43,6 +43,7 @@ QUESTIONS = [
     ("check", {"check": "no-public"}),
     ("check", {"check": "equal", "to_as_of": str(END)}),
     ("check", {"check": "no-new-access", "change": REMOVAL}),
+    ("check", {"check": "no-new-access", "change": REMOVAL, "topics": ["pay*"], "cluster": True}),
     ("check", {"check": "not-granted", **READ_ORDERS, "principals": ["User:bob", "User:eve"], "host": "127.0.0.1"}),
     ("check", {"check": "only", "operation": "READ", "topics": ["or"], "prefixed": True, "principals": ["User:bob"]}),
     ("when", {**READ_ORDERS, "principals": ["User:alice"]}),

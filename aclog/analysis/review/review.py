@@ -245,6 +245,15 @@ def selection(kinds: Sequence[Points]) -> list[str]:
 # Proofs, tests and lint findings of a change.
 
 
+class Protection(StrEnum):
+    """What a change must not do to a resource, by the key of `review` in aclog.toml."""
+
+    UNTOUCHED = "untouched"
+    """Change any decision."""
+    NO_GAIN = "no-gain"
+    """Allow a request that was denied."""
+
+
 @frozen(kw_only=True)
 class Proof:
     """A property that a change must preserve."""
@@ -255,6 +264,9 @@ class Proof:
     """The counterexample."""
     only: Generation | None = None
     """The only generation of Kafka that refutes it, if several may decide."""
+    setting: Protection = Protection.UNTOUCHED
+    resource: str = ""
+    """The protected resource, as aclog.toml has it."""
 
 
 @frozen(kw_only=True)

@@ -74,6 +74,66 @@ AskedPrincipals: TypeAlias = Annotated[
 ]
 
 
+AskedTopics: TypeAlias = Annotated[
+    list[str], Option("--topic", metavar="NAME", help=TOPIC_HELP, rich_help_panel=_PANEL)
+]
+AskedGroups: TypeAlias = Annotated[
+    list[str], Option("--group", metavar="NAME", help=GROUP_HELP, rich_help_panel=_PANEL)
+]
+AskedCluster: TypeAlias = Annotated[bool, Option("--cluster", metavar="", help="The cluster.", rich_help_panel=_PANEL)]
+AskedTransactionalIds: TypeAlias = Annotated[
+    list[str], Option("--transactional-id", metavar="ID", help="A transactional id.", rich_help_panel=_PANEL)
+]
+AskedTokens: TypeAlias = Annotated[
+    list[str], Option("--delegation-token", metavar="ID", help="A delegation token.", rich_help_panel=_PANEL)
+]
+AskedUsers: TypeAlias = Annotated[
+    list[str], Option("--user-principal", metavar="PRINCIPAL", help="A user.", rich_help_panel=_PANEL)
+]
+AskedPatternType: TypeAlias = Annotated[PatternType | None, pattern_type_option(_PANEL)]
+
+
+@frozen(kw_only=True, eq=False, repr=False)
+class AskedResourceFlags:
+    """Resources: names, or `pii-*` for all that begin with `pii-`."""
+
+    topics: AskedTopics = field(factory=list)
+    groups: AskedGroups = field(factory=list)
+    cluster: AskedCluster = False
+    transactional_ids: AskedTransactionalIds = field(factory=list)
+    delegation_tokens: AskedTokens = field(factory=list)
+    user_principals: AskedUsers = field(factory=list)
+    resource_pattern_type: AskedPatternType = None
+
+    def resources(self) -> tuple[ResourcePattern, ...]:
+        """Return the resources that are named. Raises as named_resources."""
+        return named_resources(self)
+
+
+def named_resources(flags: "AskedFlags | AskedResourceFlags") -> tuple[ResourcePattern, ...]:
+    """Return the resources that are named.
+
+    Raises:
+        ConfigError: an empty name, unless prefixed: then it is every name; one that is not UTF-8; or a star that
+            can be neither a prefix nor in the name (aclog.authorizer.settings).
+
+    """
+    names = {
+        ResourceType.TOPIC: flags.topics,
+        ResourceType.GROUP: flags.groups,
+        ResourceType.TRANSACTIONAL_ID: flags.transactional_ids,
+        ResourceType.DELEGATION_TOKEN: flags.delegation_tokens,
+        ResourceType.USER: flags.user_principals,
+    }
+    pattern = flags.resource_pattern_type
+    patterns = [
+        question_resource(kind, name, pattern) for kind, values in names.items() for name in dict.fromkeys(values)
+    ]
+    if flags.cluster:
+        patterns.append(ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME))
+    return tuple(patterns)
+
+
 @frozen(kw_only=True, eq=False, repr=False)
 class AskedFlags:
     """An operation or an intent, on resources: names, or `pii-*` for all that begin with `pii-`."""
@@ -100,52 +160,17 @@ class AskedFlags:
             rich_help_panel=_PANEL,
         ),
     ] = None
-    topics: Annotated[list[str], Option("--topic", metavar="NAME", help=TOPIC_HELP, rich_help_panel=_PANEL)] = field(
-        factory=list
-    )
-    groups: Annotated[list[str], Option("--group", metavar="NAME", help=GROUP_HELP, rich_help_panel=_PANEL)] = field(
-        factory=list
-    )
-    cluster: Annotated[bool, Option("--cluster", metavar="", help="The cluster.", rich_help_panel=_PANEL)] = False
-    transactional_ids: Annotated[
-        list[str],
-        Option("--transactional-id", metavar="ID", help="A transactional id.", rich_help_panel=_PANEL),
-    ] = field(factory=list)
-    delegation_tokens: Annotated[
-        list[str],
-        Option("--delegation-token", metavar="ID", help="A delegation token.", rich_help_panel=_PANEL),
-    ] = field(factory=list)
-    user_principals: Annotated[
-        list[str],
-        Option("--user-principal", metavar="PRINCIPAL", help="A user.", rich_help_panel=_PANEL),
-    ] = field(factory=list)
-    resource_pattern_type: Annotated[
-        PatternType | None,
-        pattern_type_option(_PANEL),
-    ] = None
+    topics: AskedTopics = field(factory=list)
+    groups: AskedGroups = field(factory=list)
+    cluster: AskedCluster = False
+    transactional_ids: AskedTransactionalIds = field(factory=list)
+    delegation_tokens: AskedTokens = field(factory=list)
+    user_principals: AskedUsers = field(factory=list)
+    resource_pattern_type: AskedPatternType = None
 
     def resources(self) -> tuple[ResourcePattern, ...]:
-        """Return the resources that are named.
-
-        Raises:
-            ConfigError: an empty name, unless prefixed: then it is every name; one that is not UTF-8; or a star that
-                can be neither a prefix nor in the name (aclog.authorizer.settings).
-
-        """
-        names = {
-            ResourceType.TOPIC: self.topics,
-            ResourceType.GROUP: self.groups,
-            ResourceType.TRANSACTIONAL_ID: self.transactional_ids,
-            ResourceType.DELEGATION_TOKEN: self.delegation_tokens,
-            ResourceType.USER: self.user_principals,
-        }
-        pattern = self.resource_pattern_type
-        patterns = [
-            question_resource(kind, name, pattern) for kind, values in names.items() for name in dict.fromkeys(values)
-        ]
-        if self.cluster:
-            patterns.append(ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME))
-        return tuple(patterns)
+        """Return the resources that are named. Raises as named_resources."""
+        return named_resources(self)
 
     def check(self, *, takes_any: bool = False) -> None:
         """Check that there is a question; `takes_any`: it may be about any operation.
