@@ -150,7 +150,7 @@ def lines_of(spark: SparkSession, parts: Iterable[Part]) -> DataFrame:
 def lines_of_files(spark: SparkSession, files: Mapping[str, tuple[str, int]]) -> DataFrame | None:
     """Return the same of whole files by name, with their paths and sizes, each to the end of the line that ends there.
 
-    None if only Spark can read one of them: this process has no right to, or does not know its packing.
+    None if only Spark can read one: this process has no right to, or does not know its packing.
 
     Raises:
         FileNotFoundError: one was removed.

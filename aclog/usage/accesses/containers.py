@@ -107,8 +107,8 @@ def read_objects(value: object, zone: tzinfo, profile: Profile) -> "list[tuple[i
     """Return the times and messages of the texts in an object, or the reason why it has none, or one is unread.
 
     Texts under different keys are of one record (`message` and `event.original`): equal accesses count once, and a text
-    that is part of another is not read. The elements of a list are several records. A record of many texts is none
-    that a logger writes, and is ambiguous.
+    that is part of another is not read. The elements of a list are several records. A record of many texts is
+    ambiguous: no logger writes one.
     """
     records: dict[tuple[str | int, ...], list[WrappedText]] = {}
     for each in texts_in(value):
