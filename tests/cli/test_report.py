@@ -334,7 +334,7 @@ def test_administrators_and_exceptions_are_counted(tmp_path):
     assert len(re.findall(r"^\| User:admin-with-a-long-name-\d+ \|", page, re.MULTILINE)) == 100
     assert "And 10 more." in page
     assert re.search(r"anyone except (User:blocked-with-a-long-name-\d\d, ){10}and 20 more", page)
-    assert "except 20 more" in page
+    assert "limited by 20 more" in page
     assert "\u2026" not in page
 
 
