@@ -111,8 +111,8 @@ read never change what they read.
 [bold]Examples[/] (DIR: a copy of __cluster_metadata-0, or a log that aclog wrote)
 
   aclog why bob pay --operation WRITE DIR
-  aclog who-can DIR --operation READ --topic orders
-  aclog acls list kafka1:9092 --topic orders
+  aclog who-can kafka1:9092 --operation READ --topic orders
+  aclog acls history DIR --since yesterday
   aclog diff DIR --as-of 2026-11-20T10:00:00Z
   aclog -c prod acls list --topic orders     (see `aclog context --help`)
 """
