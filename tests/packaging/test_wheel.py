@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.conftest import ROOT, Environment
+from tests.packaging.conftest import HANG_S, ROOT, Environment
 
 pytestmark = pytest.mark.slow(3)
 
@@ -113,6 +113,7 @@ def wrong(log: aclog.Log) -> str:
 """
 
 
+@pytest.mark.timeout(2 * HANG_S)
 def test_a_strictly_typed_program_sees_types_in_every_module(installed: Environment, tmp_path: Path):
     modules = sorted(
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
