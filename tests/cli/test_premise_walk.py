@@ -754,6 +754,14 @@ NAMED: dict[str, tuple[Row, ...] | str] = {
     "check no-public": (
         Row(words="check no-public --operation READ --topic pii*", strong="^PROVED", check=True, object_=PROVED),
     ),
+    "check no-new-access": (
+        Row(
+            words="check no-new-access --as-of 0 --to-as-of latest --topic pii*",
+            strong="^PROVED",
+            check=True,
+            object_=PROVED,
+        ),
+    ),
     "grant": "adds a rule on the prefix",
     "revoke": "removes rules on names that begin so",
     "acls list": "Kafka's command: the name is as it is, with a warning",
