@@ -40,16 +40,12 @@ from aclog.metalog.batches import crc32c
 from aclog.metalog.codec import ACL_CONTENT, decode_record, encode_acl, encode_record
 from aclog.metalog.columns import AclColumns, read_acls
 from aclog.metalog.errors import SYMBOL_START, ConfigError, DecodeError, ReplayError
-from aclog.metalog.native import regex
+from aclog.metalog.native import np, regex
 from aclog.metalog.primitives import ZERO
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from aclog.authorizer.index.rule_columns import RuleColumns
-else:
-    from aclog.metalog.native import np
 
 # The ACL part of a metadata image: all ACLs of one moment, immutable and indexed (AclsImage).
 

@@ -128,6 +128,8 @@ LONGEST_TOPIC: Final = 249
 _LEGAL_TOPIC = regex(rf"[a-zA-Z0-9._-]{{1,{LONGEST_TOPIC}}}")
 
 
-def is_legal_topic(name: str) -> bool:
-    """Return whether a name is a legal topic name."""
+def is_legal_topic(name: str, *, is_prefix: bool = False) -> bool:
+    """Return whether a name is a legal topic name; with `is_prefix`, whether one begins so."""
+    if is_prefix and len(name) < LONGEST_TOPIC:
+        name += "x"  # a dot is no topic, but the beginning of some
     return _LEGAL_TOPIC.fullmatch(name) is not None and name not in (".", "..")

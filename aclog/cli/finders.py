@@ -57,6 +57,9 @@ from aclog.terminal.output import note
 # What changes when files do.
 
 
+_HOUR_MS = 3_600_000
+
+
 def signature_of(paths: Iterable[str]) -> object:
     """Return what changes when one of some files does, or one below a directory. Raises OSError: one is gone."""
     entries = []
@@ -65,6 +68,11 @@ def signature_of(paths: Iterable[str]) -> object:
         stats = ((str(each), each.stat()) for each in files)
         entries += [(name, *_stamp(status)) for name, status in stats]
     return tuple(entries)
+
+
+def hour_of_logs() -> int:
+    """Return what changes every hour: access logs grow all the time, and are read whole."""
+    return current_time_ms() // _HOUR_MS
 
 
 def signature_of_database(path: Path) -> object:
@@ -145,7 +153,6 @@ class DriftFinder:
 
 _APART = 20_000
 """From so many rules on, lint takes long enough to delay requests."""
-_HOUR_MS = 3_600_000
 _CACHE_SIZE = 4
 """Earlier states whose findings are kept."""
 
@@ -169,7 +176,7 @@ class LintFinder:
     pause: Pause = no_pause
     """Called again and again while the log is read, in this process."""
     _then: "OrderedDict[tuple[int, object], frozenset[str]]" = field(factory=OrderedDict, init=False)
-    _seen: "tuple[object, SeenAccesses | str] | None" = field(default=None, init=False)
+    _seen: "tuple[int, SeenAccesses | str] | None" = field(default=None, init=False)
     """The hour of reading, and the accesses or why they are unread."""
 
     def look(self, subject: Subject) -> LookResult:
@@ -197,14 +204,11 @@ class LintFinder:
     def signature(self) -> object:
         """Return what changes with the files of settings, every day, as suppressions expire, and with access logs."""
         files = [str(each) for each in (self.settings.file, self.ignore) if each is not None]
-        return datetime.fromtimestamp(current_time_ms() / 1000, UTC).date(), signature_of(files), self._hour()
-
-    def _hour(self) -> int | None:
-        """Return what changes every hour if there are access logs: they grow all the time, and are read whole."""
-        return current_time_ms() // _HOUR_MS if self.accesses else None
+        today = datetime.fromtimestamp(current_time_ms() / 1000, UTC).date()
+        return today, signature_of(files), hour_of_logs() if self.accesses else None
 
     def _accesses(self) -> SeenAccesses | str:
-        hour = self._hour()
+        hour = hour_of_logs()
         if self._seen is None or self._seen[0] != hour:
             self._seen = hour, in_own_process(self.stopping, _read_or_refused, self.accesses)
         return self._seen[1]

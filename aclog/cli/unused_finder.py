@@ -14,11 +14,10 @@ from aclog.authorizer.acl import AclBindingFilter, Origins, StandardAcl, object_
 from aclog.authorizer.acls_image import AclsImage, RuleChange, content_of
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
-from aclog.cli.finders import signature_of_database
+from aclog.cli.finders import hour_of_logs, signature_of_database
 from aclog.cli.flags.common import AccessesFlags
 from aclog.console.findings import Item, Kind, LookResult, Subject, Use, Uses
 from aclog.metalog.errors import ConfigError, plural
-from aclog.metalog.primitives import current_time_ms
 from aclog.ops.unused import brokers_text, decided_by, proved, silence_text, time_of, unread_of_rule, why_unjudged
 from aclog.ops.usage import Judging, days_text, unknown_kafka
 from aclog.sources.logs import cluster_id_of
@@ -190,8 +189,6 @@ def _rules_of(acls: AclsImage) -> Callable[[StandardAcl], bool]:
 
 # What looks for them.
 
-_HOUR_MS = 3_600_000
-
 
 @frozen(kw_only=True)
 class IndexFinder:
@@ -260,8 +257,8 @@ class LogFinder:
         return unused_then(then.image.acls, newest)
 
     def signature(self) -> object:
-        """Return what changes every hour: a log grows all the time, and is read whole."""
-        return current_time_ms() // _HOUR_MS
+        """Return what changes every hour, as a log does all the time."""
+        return hour_of_logs()
 
 
 def _judging(log: Path | None, subject: Subject, settings: Settings) -> Judging:

@@ -12,14 +12,11 @@ from attrs import fields, frozen
 
 from aclog.metalog.columns import BLOCK, Bools, Bytes, Int64s, bytes_at, lengths, slices_at, unsigned_varints
 from aclog.metalog.errors import DecodeError, EncodeError, LogError, ReplayError
-from aclog.metalog.native import native
+from aclog.metalog.native import native, np
 from aclog.metalog.primitives import Buffer, read_varint, read_varlong, varint
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    from aclog.metalog.native import np
 
 # The CRC-32C of record batches.
 

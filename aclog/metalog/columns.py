@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from attrs import fields, frozen
 
+from aclog.metalog.native import np
 from aclog.metalog.primitives import MAX_STRING, Buffer
 from aclog.metalog.records import RecordType
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    from aclog.metalog.native import np
 
 # Vectorized reads of many varints and slices with numpy: the counterpart of aclog.metalog.primitives for bulk replay.
 #

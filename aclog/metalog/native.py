@@ -59,6 +59,10 @@ def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     return cast("re.Pattern[AnyStr]", _Deferred(partial(re.compile, text, flags)))
 
 
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+    import numpy  # noqa: ICN001 - an alias of an import is not exported
+
+    np = numpy
+else:
     # Modules that use it evaluate no annotations: these would load it.
     np = _Deferred(partial(import_module, "numpy"))

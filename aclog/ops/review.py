@@ -670,7 +670,7 @@ class SideReader:
         """Return the side of a commit; `choice`: its source, if it is being read already."""
         commit = _commit(place.ref)
         name = place.ref if commit.startswith(place.ref) else f"{place.ref} ({commit[:_SHORT]})"
-        if not exists(place):
+        if choice is None and not exists(place):
             return _without_rules(name, self.settings.authorizer)
         if command is not None:
             return self._rendered(name, command, place.ref)

@@ -31,7 +31,6 @@ from aclog.authorizer.acls_image import (
     pattern_of_content,
 )
 from aclog.authorizer.codes import (
-    LONGEST_TOPIC,
     SUPPORTED_OPERATIONS,
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -434,13 +433,9 @@ def _check_name(pattern: ResourcePattern, *, for_new_rule: bool) -> None:
             f"{kind} {name!r}: an ACL does not expand * inside a name: expected {name[:-1]!r} and "
             "--resource-pattern-type prefixed (`aclog acls add` accepts such a name literally)"
         )
-    if pattern.resource_type == ResourceType.TOPIC and not _is_legal(pattern):
+    is_prefix = pattern.pattern_type == PatternType.PREFIXED
+    if pattern.resource_type == ResourceType.TOPIC and not is_legal_topic(pattern.name, is_prefix=is_prefix):
         raise ConfigError(f"TOPIC {name!r}: not a legal topic name")
-
-
-def _is_legal(pattern: ResourcePattern) -> bool:
-    is_prefix = pattern.pattern_type == PatternType.PREFIXED and len(pattern.name) < LONGEST_TOPIC
-    return is_legal_topic(f"{pattern.name}x" if is_prefix else pattern.name)
 
 
 # Revoking: the principal's own ACLs that grant the access, what else they grant, and what still allows the access.

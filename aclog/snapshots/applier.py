@@ -28,6 +28,7 @@ from aclog.metalog.batches import (
 from aclog.metalog.codec import decode_record, decode_values
 from aclog.metalog.columns import AclColumns, Bools, Bytes, Int64s, acl_records, read_acls, slices_at
 from aclog.metalog.errors import DecodeError, MetadataError, ReplayError
+from aclog.metalog.native import np
 from aclog.metalog.primitives import Buffer
 from aclog.metalog.records import (
     AbortTransactionRecord,
@@ -65,10 +66,7 @@ from aclog.snapshots.image import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    from aclog.metalog.native import np
 
 # The changes of one or more whole batches to an image (org.apache.kafka.image.MetadataDelta).
 

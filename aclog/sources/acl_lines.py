@@ -19,15 +19,12 @@ from aclog.authorizer.acls_image import Action, RuleChange
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
+from aclog.metalog.native import np
 from aclog.terminal.columns import json_text
 from aclog.terminal.notices import Advance
 
 if TYPE_CHECKING:
     import gzip
-
-    import numpy as np
-else:
-    from aclog.metalog.native import np
 
 # Lines of a file or of stdin (`-`), gzipped or not.
 

@@ -68,23 +68,13 @@ def ahead(work: Callable[[], R]) -> Iterator[Callable[[], R]]:
     if _cores() < 2 or not is_alone():
         yield work
         return
-    import multiprocessing  # here, as below: most work is short
-    from concurrent.futures import ProcessPoolExecutor
+    with _forks([None], lambda _: work(), 1) as futures:
 
-    from aclog.usage.processes import kill
+        def result() -> R:
+            data = _result(futures.get(0))
+            return work() if data is None else _repeated(data)
 
-    forking = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(1, forking, initializer=_begin, initargs=(lambda _: work(),)) as pool:
-        try:
-            future = _begun(pool, [None]).get(0)
-
-            def result() -> R:
-                data = _result(future)
-                return work() if data is None else _repeated(data)
-
-            yield result
-        finally:
-            kill(pool)  # its result is here, or not needed
+        yield result
 
 
 def is_alone() -> bool:
@@ -110,6 +100,20 @@ def _cores() -> int:
 
 
 def _in_forks(parts: Sequence[T], work: Callable[[T], R], count: int, what: str) -> Iterator[tuple[T, R]]:
+    with _forks(parts, work, count) as futures, progress(f"working on {what}", what) as advance:
+        for number, part in enumerate(parts):
+            advance(number, len(parts))
+            data = _result(futures.pop(number, None))
+            # What fails, or ends its process, is done here: its error is that of one process.
+            yield part, work(part) if data is None else _repeated(data)
+
+
+@contextmanager
+def _forks(parts: Sequence[T], work: Callable[[T], object], count: int) -> "Iterator[dict[int, Future[bytes | None]]]":
+    """Begin work in so many processes, and yield the results to come by the numbers of the parts.
+
+    The processes end with the `with`: results that are not taken by then are not needed, such as at Ctrl-C.
+    """
     import multiprocessing  # here, as below: most work is short
     from concurrent.futures import ProcessPoolExecutor
 
@@ -118,16 +122,9 @@ def _in_forks(parts: Sequence[T], work: Callable[[T], R], count: int, what: str)
     forking = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(count, forking, initializer=_begin, initargs=(work,)) as pool:
         try:
-            futures = _begun(pool, parts)
-            with progress(f"working on {what}", what) as advance:
-                for number, part in enumerate(parts):
-                    advance(number, len(parts))
-                    data = _result(futures.pop(number, None))
-                    # What fails, or ends its process, is done here: its error is that of one process.
-                    yield part, work(part) if data is None else _repeated(data)
-        except BaseException:
-            kill(pool)  # such as at Ctrl-C, or after an error
-            raise
+            yield _begun(pool, parts)
+        finally:
+            kill(pool)
 
 
 def _begun(pool: "ProcessPoolExecutor", parts: Sequence[T]) -> "dict[int, Future[bytes | None]]":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product, starmap
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from attrs import define, field, frozen
@@ -17,14 +17,10 @@ from aclog.authorizer.index.base import Base, Rows, Subject, row_keys
 from aclog.authorizer.index.layout import resource_key
 from aclog.metalog.columns import Bools, Bytes
 from aclog.metalog.errors import ReplayError
+from aclog.metalog.native import np
 from aclog.metalog.persistent_map import Map
 from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from aclog.metalog.native import np
 
 # The overlay: the changes since the base was built, in persistent maps.
 #

@@ -25,14 +25,12 @@ from aclog.authorizer.index.layout import distinct, id_order
 from aclog.metalog.codec import read_tagged_fields, write_tagged_fields
 from aclog.metalog.columns import AclColumns, Bools, Bytes, Int64s, unsigned_varints
 from aclog.metalog.errors import DecodeError, ReplayError
+from aclog.metalog.native import np
 from aclog.metalog.primitives import Buffer, uuid_text
 from aclog.metalog.records import TaggedFields
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    from aclog.metalog.native import np
 
 # The base of the index: all ACLs of one moment in immutable columns, and its flat form.
 

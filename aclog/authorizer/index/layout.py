@@ -22,14 +22,11 @@ from aclog.authorizer.acl import AddressNumber, cidr_range
 from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType
 from aclog.metalog.columns import Bools, Bytes, Int64s, unsigned_varints
 from aclog.metalog.errors import DecodeError
-from aclog.metalog.native import native
+from aclog.metalog.native import native, np
 from aclog.metalog.primitives import Buffer
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    from aclog.metalog.native import np
 
 # Types and helpers for columns.
 

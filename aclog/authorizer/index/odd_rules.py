@@ -6,7 +6,6 @@ Separate from aclog.authorizer.index.rule_columns, which makes all ACLs into col
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, rule_of
 from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, PatternType, ResourceType
@@ -15,11 +14,7 @@ from aclog.authorizer.index.base import Base, row_keys
 from aclog.authorizer.index.layout import ByteStrings, Int32s, known_type, numbered
 from aclog.authorizer.index.rule_columns import key_bytes, pair_texts
 from aclog.metalog.columns import Bools, Bytes, Int64s, unsigned_varints
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from aclog.metalog.native import np
+from aclog.metalog.native import np
 
 _COLON, _COMMA = b":,"
 _PRINCIPAL = "User:a"

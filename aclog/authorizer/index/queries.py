@@ -21,13 +21,11 @@ from aclog.authorizer.index.subjects import SubjectRules
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.metalog.codec import encode_record, write_tagged_fields
 from aclog.metalog.columns import Bools, Bytes, Int64s
+from aclog.metalog.native import np
 from aclog.metalog.records import FRAME_VERSION, AccessControlEntryRecord, RecordType
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    from aclog.metalog.native import np
 
 # ACLs as objects: those of a resource, those that cover a name, and the one that determines a decision.
 

@@ -19,12 +19,10 @@ from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.base import Base, row_keys
 from aclog.authorizer.index.queries import filter_matches
 from aclog.metalog.columns import Bools, Bytes, Int64s, unsigned_varints
+from aclog.metalog.native import np
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    from aclog.metalog.native import np
 
 _CODES = 256
 _ID_BYTES, _ID_TEXT = 16, 22

@@ -16,12 +16,10 @@ from aclog.authorizer.index import layout
 from aclog.authorizer.index.acl_index import AclIndex, Levels, Resource
 from aclog.authorizer.index.base import Base, row_keys
 from aclog.metalog.columns import Bytes, Int64s, unsigned_varints
+from aclog.metalog.native import np
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    from aclog.metalog.native import np
 
 # Open-addressing hash tables in numpy, for looking up millions of pairs of numbers at a time.
 

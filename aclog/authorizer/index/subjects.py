@@ -25,13 +25,11 @@ from aclog.authorizer.index.scan_order import (
 )
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.metalog.columns import Bools, Int64s
+from aclog.metalog.native import np
 from aclog.metalog.records import AccessControlEntryRecord
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    from aclog.metalog.native import np
 
 # Resolution of (principal, host) to the pairs that match: itself, `User:*`, host `*`, and CIDR ranges if enabled.
 

@@ -8,7 +8,6 @@ from aclog.analysis.intents import Intent, needs_of, requests_of
 from aclog.authorizer.acl import ResourcePattern, shell_word
 from aclog.authorizer.codes import (
     CLUSTER_NAME,
-    LONGEST_TOPIC,
     WILDCARD,
     AclOperation,
     PatternType,
@@ -102,9 +101,7 @@ class ResourceFlags:
 
         is_prefix = self.pattern_type is PatternType.PREFIXED
         for name in dict.fromkeys(typed_text(name).strip() for name in self.topics):
-            if name in ("", WILDCARD) or is_legal_topic(
-                f"{name}x" if is_prefix and len(name) < LONGEST_TOPIC else name
-            ):
+            if name in ("", WILDCARD) or is_legal_topic(name, is_prefix=is_prefix):
                 continue
             prefix = name.removesuffix(WILDCARD)
             form = f"--topic {shell_word(prefix)}" if prefix != name and shell_word(prefix) else "--topic PREFIX"

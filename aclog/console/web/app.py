@@ -586,7 +586,7 @@ class WebConsole:
         try:
             parameters = Parameters.of(request.scope.get("query_string", b""))
             if is_costly(COMPLETE_PATH, parameters):
-                answer, _ = await self._pools.costly(self._viewer(request), _completed, console, parameters)
+                answer, _ = await self._pools.costly(self._viewer(request), _completion, console, parameters)
             else:
                 answer = await self._completed(console, parameters)
         except NoTurnError:
@@ -600,7 +600,7 @@ class WebConsole:
         """Return completions of the newest state as JSON, made once: many viewers type the same first letters."""
 
         async def make() -> tuple[bytes, bool]:
-            return await self._pools.completing(_completed, console, parameters)
+            return await self._pools.completing(_completion, console, parameters)
 
         if console.own is not None:
             return (await make())[0]
@@ -725,7 +725,7 @@ def _json_bytes(value: object) -> bytes:
     return json_text(value).encode("utf-8", "backslashreplace")
 
 
-def _completed(console: Console, parameters: Parameters) -> tuple[bytes, bool]:
+def _completion(console: Console, parameters: Parameters) -> tuple[bytes, bool]:
     """Return completions as JSON, and whether the history had reached their state."""
     has_history = is_settled(console, console.states.now().offset)
     return _json_bytes({"completions": completions(console, parameters)}), has_history

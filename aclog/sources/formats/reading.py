@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Literal, TypeAlias
 
 from attrs import evolve, frozen
 
@@ -355,25 +355,25 @@ def _claimed(
         for file, claimant, parsed in zip(parts[number], part.claimants, part.parsed, strict=True):
             if parsed is not None:
                 file.take_parsed(parsed)
-            if claimant == _VARIABLES:
-                variables.append(file)
+            if isinstance(claimant, AclsFormat):
+                claimed.setdefault(claimant, []).append(file)
             elif claimant is not None:
-                claimed.setdefault(AclsFormat(claimant), []).append(file)
+                variables.append(file)
     for file in variables if AclsFormat.TERRAFORM not in claimed else ():  # a module judges those around it
         judge_variables(file, context)
     return claimed
 
 
-_VARIABLES: Final = "variables"
-"""Beside the formats: a file of values, which belongs to modules of Terraform."""
+_Claimant: TypeAlias = AclsFormat | Literal["variables"] | None
+"""The format that claims a file; or that it is one of values, which belongs to modules of Terraform; None: no format
+does, and the file was judged."""
 
 
 @frozen(kw_only=True)
 class _Sorted:
     """What some files are, and what was noted of these."""
 
-    claimants: list[str | None]
-    """The format that claims each file, or _VARIABLES; None: the file was judged."""
+    claimants: list[_Claimant]
     parsed: "list[Parsed | None]"
     """The documents of each file that a format claims; None: they were not read."""
     noted: Noted
@@ -383,7 +383,7 @@ class _Sorted:
         files: Iterable[SourceFile], readers: Mapping[AclsFormat, Reader], context: ReadContext, *, is_one: bool
     ) -> "_Sorted":
         """Sort files by the formats that claim them."""
-        claimants: list[str | None] = []
+        claimants: list[_Claimant] = []
         parsed: list[Parsed | None] = []
         for file in files:
             claimant = _claimant(file, readers, context, is_one=is_one)
@@ -394,8 +394,8 @@ class _Sorted:
 
 def _claimant(
     file: SourceFile, readers: Mapping[AclsFormat, Reader], context: ReadContext, *, is_one: bool
-) -> str | None:
-    """Return the format that claims a file, or _VARIABLES; None if it is of no format, and was judged."""
+) -> _Claimant:
+    """Return what a file is, and judge it if it is of no format."""
     try:
         if not file.tree.is_file(file.path):
             file.tree.read(file.path)  # raises the reason
@@ -413,9 +413,9 @@ def _claimant(
     is_auto = readers is _BY_ITSELF
     if claimant is not None:
         _judge_parts(claimant, file, context)
-        return claimant.value
+        return claimant
     if is_auto and is_variables_file(file):
-        return _VARIABLES
+        return "variables"
     if is_auto:
         judge_file(file, context)
     else:
