@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _SECTIONS = "numbers, access, changes, everyone, admins, lint, unused, drift, tests"
 _EVIDENCE_PANEL = "Drift, tests and signature"
+_DAYS = 90
 
 
 @frozen(kw_only=True)
@@ -75,10 +76,16 @@ class ReportFlags:
     accesses_format: AccessesFormat = None
     accesses_timezone: AccessesTimezone = "UTC"
     days: Annotated[
-        int,
-        Option("--days", metavar="N", min=1, help="The days of accesses that count.", rich_help_panel=ACCESSES_PANEL),
-    ] = 90
-
+        int | None,
+        Option(
+            "--days",
+            metavar="N",
+            min=1,
+            help="The days of accesses that count.",
+            show_default=f"{_DAYS}; of an access log, fewer if all ACLs are younger",
+            rich_help_panel=ACCESSES_PANEL,
+        ),
+    ] = None
     want: Annotated[
         str | None,
         Option(
@@ -201,7 +208,7 @@ def use_of(
     """
     if flags.index is not None:
         index = flags.index
-        return lambda: _use_by_index(index, flags.days, choice, words, stack)
+        return lambda: _use_by_index(index, flags.days or _DAYS, choice, words, stack)
     # `aclog accesses usage` judges each access by the rules of its time only without --as-of.
     as_of = None if source.as_of is None else end_offset
     return (lambda: _use_by_accesses(flags, choice, source, authorizer, as_of)) if flags.accesses else None
@@ -234,11 +241,16 @@ def _use_by_accesses(
 ) -> "UseOfAcls":
     from aclog.ops.policies import settings_of
     from aclog.ops.report import UseOfAcls
-    from aclog.ops.usage import AccessLog, use_of_acls, youth_text
+    from aclog.ops.usage import AccessLog, judged_days, use_of_acls, youth_text
     from aclog.terminal.output import note
     from aclog.usage.evidence import totals_text
 
-    use = use_of_acls(AccessLog.of(flags), choice, settings_of(authorizer), flags.days, None, authorizer.configs())
+    log, settings, days = AccessLog.of(flags), settings_of(authorizer), flags.days or _DAYS
+    use = use_of_acls(log, choice, settings, days, None, authorizer.configs())
+    if flags.days is None and (fewer := judged_days(use.report)):
+        note(f"all ACLs were first seen in the last {days} days of the access log, so the report covers {fewer} of them")
+        days = fewer
+        use = use_of_acls(log, choice, settings, days, None, authorizer.configs())
     if text := youth_text(use.report):
         note(text)
     own: list[tuple[str, object]] = [("--accesses", path) for path in flags.accesses]
@@ -246,9 +258,9 @@ def _use_by_accesses(
         own.append(("--accesses-format", flags.accesses_format))
     if flags.accesses_timezone != "UTC":
         own.append(("--accesses-timezone", flags.accesses_timezone))
-    words = source_words(source, as_of), flag_words((*own, ("--days", flags.days))), shlex.join(authorizer.words())
+    words = source_words(source, as_of), flag_words((*own, ("--days", days))), shlex.join(authorizer.words())
     return UseOfAcls(
-        window=f"in {flags.days} days before the latest access of the log",
+        window=f"in {days} days before the latest access of the log",
         objects=use.with_reasons(),
         command=" ".join(filter(None, ("aclog accesses usage", *words))),
         premises=list(use.premises()),

@@ -74,7 +74,7 @@ def patch_lines(changes: Sequence[RuleChange], files: Files, rules: Iterable[Sta
     try:
         _check_lines(files, statements, before)
         after = {file: _edited(file, before[file], statements, edit) for file, edit in edits.items()}
-        known = {file: _known(file, before[file], statements) for file in edits}
+        rule_lines = {file: _rule_lines(file, before[file], statements) for file in edits}
         _check(files, statements, edits, {file: text.encode() for file, text in after.items()})
     except Exception as error:  # an editor reads a text with the rules that were read: another one breaks it anywhere
         _check_unchanged(files, statements, list(edits))
@@ -82,7 +82,7 @@ def patch_lines(changes: Sequence[RuleChange], files: Files, rules: Iterable[Sta
             raise ConfigError(f"not patched: {error}") from error
         raise
     for file, text in after.items():
-        hunks = _hunks(file, lines_of(before[file]), lines_of(text), known[file])
+        hunks = _hunks(file, lines_of(before[file]), lines_of(text), rule_lines[file])
         yield from (f"--- a/{names[file]}\n", f"+++ b/{names[file]}\n", *hunks)
 
 
@@ -128,12 +128,12 @@ class _Changes:
 def _edits(changes: Sequence[RuleChange], statements: _Statements) -> dict[str, _Changes]:
     """Return the changes of each file. Raises ConfigError: no edited file states a rule."""
     edits: dict[str, _Changes] = {}
-    gone = {each.acl for each in changes if not each.added}
+    removed = {each.acl for each in changes if not each.added}
     stated = set[StandardAcl]()
     first: str | None = None
     home: dict[str, str] = {}
     for origin, acl in statements.located:
-        if acl in gone:
+        if acl in removed:
             if not _is_edited(origin):
                 what = f"a file of the format {origin.form}" if origin.form not in EDITORS else "a module"
                 raise ConfigError(
@@ -151,8 +151,8 @@ def _edits(changes: Sequence[RuleChange], statements: _Statements) -> dict[str, 
     for acl in (each.acl for each in changes if each.added):
         file = home.get(acl.principal, first)
         if file is None:
-            known = ", ".join(str(form or "jsonl") for form in EDITORS)
-            raise ConfigError(f"no file of a format that is edited states the rules: {known}")
+            forms = ", ".join(str(form or "jsonl") for form in EDITORS)
+            raise ConfigError(f"no file of a format that is edited states the rules: {forms}")
         edits.setdefault(file, _Changes(removed=[], added=[])).added.append(acl)
     return edits
 
@@ -165,7 +165,7 @@ def _edited(file: str, text: str, statements: _Statements, changes: _Changes) ->
         raise ConfigError(f"{file}: {error}") from error
 
 
-def _known(file: str, text: str, statements: _Statements) -> frozenset[int]:
+def _rule_lines(file: str, text: str, statements: _Statements) -> frozenset[int]:
     return lines_of_rules(statements.form_of(file), text, [line for line, _ in statements.in_file(file)])
 
 
@@ -181,17 +181,17 @@ def _check(files: Files, statements: _Statements, edits: Mapping[str, _Changes],
             del expected[file, acl]
         expected.update((file, acl) for acl in changes.added)
     try:
-        found = _found(files, contents).counted(only)
+        actual = _statements_of(files, contents).counted(only)
     except (MetadataError, OSError) as error:
         raise ConfigError(f"not patched, as the patched files cannot be read: {error}") from error
-    for file, acl in _differing(found, expected):
-        verb = "state" if found[file, acl] > expected[file, acl] else "no longer state"
+    for file, acl in _differing(actual, expected):
+        verb = "state" if actual[file, acl] > expected[file, acl] else "no longer state"
         raise ConfigError(f"{file}: not patched, as the patched file would {verb} {acl_text(acl)}")
 
 
 def _check_lines(files: Files, statements: _Statements, before: Mapping[str, str]) -> None:
     """Raise ConfigError if a file states a rule on another line than when it was read; MetadataError: it is damaged."""
-    now = _found(files, {file: text.encode() for file, text in before.items()})
+    now = _statements_of(files, {file: text.encode() for file, text in before.items()})
     for file in before:
         if set(now.in_file(file)) != set(statements.in_file(file)):
             raise ConfigError(f"{file}: the file has changed since it was read")
@@ -201,22 +201,22 @@ def _check_unchanged(files: Files, statements: _Statements, touched: Sequence[st
     """Raise ConfigError if the files state other rules than those that were read, which no edit fits."""
     only = None if files.own_paths is None else touched
     try:
-        found = _found(files, {}).counted(only)
+        actual = _statements_of(files, {}).counted(only)
     except (MetadataError, OSError) as error:
         raise ConfigError(f"{touched[0]}: the file has changed since it was read: {error}") from error
     expected = statements.counted(only)
-    for file, _ in _differing(found, expected):
+    for file, _ in _differing(actual, expected):
         raise ConfigError(f"{file}: the file has changed since it was read")
 
 
-def _differing(found: _Counted, expected: _Counted) -> Iterator[tuple[str, StandardAcl]]:
+def _differing(actual: _Counted, expected: _Counted) -> Iterator[tuple[str, StandardAcl]]:
     """Yield the rules, each with its file, that are not stated as often as expected."""
-    return chain(found - expected, expected - found)
+    return chain(actual - expected, expected - actual)
 
 
-def _found(files: Files, contents: Mapping[str, bytes]) -> _Statements:
-    found = files.with_contents(contents)
-    return _Statements.of([rule.acl for rule in found.rules], found.origins)
+def _statements_of(files: Files, contents: Mapping[str, bytes]) -> _Statements:
+    patched = files.with_contents(contents)
+    return _Statements.of([rule.acl for rule in patched.rules], patched.origins)
 
 
 # The diff.
@@ -260,13 +260,13 @@ class _Hunk:
     new_end: int
 
 
-def _hunks(file: str, before: Sequence[str], after: Sequence[str], known: Collection[int]) -> Iterator[str]:
-    """Yield the lines of a diff below its head, of which those of the file are `known`, from 1, to be of rules."""
+def _hunks(file: str, before: Sequence[str], after: Sequence[str], rule_lines: Collection[int]) -> Iterator[str]:
+    """Yield the lines of a diff below its head, of which those of the file are `rule_lines`, from 1, to be of rules."""
     at, end = 0, 0
     group: list[_Hunk] = []
-    for each in _changed_lines(file, before, after, known):
+    for each in _changed_lines(file, before, after, rule_lines):
         start = each.old
-        while start > max(each.old - _CONTEXT, end) and start in known:
+        while start > max(each.old - _CONTEXT, end) and start in rule_lines:
             start -= 1
         if group and start > end:
             yield from _hunk(before, after, group, at, end)
@@ -274,20 +274,20 @@ def _hunks(file: str, before: Sequence[str], after: Sequence[str], known: Collec
         at = at if group else start
         group.append(each)
         end = each.old_end
-        while end < min(each.old_end + _CONTEXT, len(before)) and end + 1 in known:
+        while end < min(each.old_end + _CONTEXT, len(before)) and end + 1 in rule_lines:
             end += 1
     if group:
         yield from _hunk(before, after, group, at, end)
 
 
-def _changed_lines(file: str, before: Sequence[str], after: Sequence[str], known: Collection[int]) -> list[_Hunk]:
+def _changed_lines(file: str, before: Sequence[str], after: Sequence[str], rule_lines: Collection[int]) -> list[_Hunk]:
     """Return what changes. Raises ConfigError: a line that goes holds more than rules."""
     unknown = 0
     # The second one is slow, and needed if frequent lines are taken for changed ones.
     for is_quick in (True, False):
         steps = SequenceMatcher(None, before, after, autojunk=is_quick).get_opcodes()
         changes = [_Hunk(*span) for tag, *span in steps if tag != "equal"]
-        lines = (line for each in changes for line in range(each.old + 1, each.old_end + 1) if line not in known)
+        lines = (line for each in changes for line in range(each.old + 1, each.old_end + 1) if line not in rule_lines)
         unknown = next(lines, 0)
         if not unknown:
             return changes

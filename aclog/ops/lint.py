@@ -148,13 +148,13 @@ def lint_inputs(
     options, source = settings.lint, settings.source
     suppressions = (*options.ignore, *(read_suppressions(ignore) if ignore is not None else ()))
     paths = accesses or ([] if source.accesses is None else [source.accesses])
-    seen, name = read(*paths), ", ".join(paths)
-    if seen.malformed:
-        report(f"{name}: {seen.malformed:,} lines have no principal and were skipped")
+    logged, name = read(*paths), ", ".join(paths)
+    if logged.malformed:
+        report(f"{name}: {logged.malformed:,} lines have no principal and were skipped")
     select = _select(options.select)
-    if seen.unread and _NEAR_MISS in select:
+    if logged.unread and _NEAR_MISS in select:
         report(
-            f"{name}: {seen.unread:,} of these lines are unread accesses, which may be of any principal"
+            f"{name}: {logged.unread:,} of these lines are unread accesses, which may be of any principal"
             f": not judged: {_NEAR_MISS} {BY_ID[_NEAR_MISS].name}"
         )
         select -= {_NEAR_MISS}
@@ -162,8 +162,8 @@ def lint_inputs(
         context=LintContext(
             topics=topics,
             groups=None if source.groups is None else ExistingNames.of(name_file(source.groups, "a group").names()),
-            seen_principals=seen.principals,
-            accesses=seen.requests,
+            seen_principals=logged.principals,
+            accesses=logged.requests,
             broker_version=None if _is_redpanda(options) else _version(options.broker_version),
             broker_principals=_principals(options.broker_principals),
             separators=SEPARATORS if options.separators is None else options.separators,

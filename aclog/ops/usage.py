@@ -393,6 +393,12 @@ def youth_text(usage_report: UsageReport) -> str:
     return "" if youth is None else youth.text(as_of_text(of_micros(youth.oldest * 1000)))
 
 
+def judged_days(usage_report: UsageReport) -> int:
+    """Return the longest window, in days, in which an ACL would be judged, if none is; 0 if one is, or none would be."""
+    youth = Youth.of(usage_report)
+    return 0 if youth is None else int(youth.days.max())
+
+
 def why_unjudged(row: Mapping[str, Any], usage_report: UsageReport) -> str:
     """Return why an ACL is not judged; `row` is that of the ACL in the report, of which this uses some columns."""
     begin, end = row["in_force_from"], row["in_force_to"]

@@ -92,11 +92,11 @@ class AdditionsOf:
     def rows(self, buffer: Buffer, start: Int64s, end: Int64s) -> Int64s:
         """Return those whose id begins as one of the ids does."""
         keys, short = api_keys(buffer, start, end), end - start < _TYPE
-        kept = short | ((keys != _ADDED) & (keys != _REMOVED))
+        keeps = short | ((keys != _ADDED) & (keys != _REMOVED))
         added = np.flatnonzero(~short & (keys == _ADDED))
-        found = slices_at(np.frombuffer(buffer, np.uint8), start[added] + _ID, 8).view(">u8")[:, 0]
-        kept[added[_is_among(found.astype(np.uint64), self._id_heads)]] = True
-        return np.flatnonzero(kept)
+        ids = slices_at(np.frombuffer(buffer, np.uint8), start[added] + _ID, 8).view(">u8")[:, 0]
+        keeps[added[_is_among(ids.astype(np.uint64), self._id_heads)]] = True
+        return np.flatnonzero(keeps)
 
 
 def _is_among(numbers: NDArray[np.uint64], ordered: NDArray[np.uint64]) -> Bools:
@@ -153,10 +153,10 @@ class AclsNear:
         other = (end - start < _TYPE) | (keys == _REMOVED) | np.isin(keys, _MARKERS) | (keys >= _ONE_BYTE)
         rows = np.flatnonzero(added)
         size, at, _ = unsigned_varints(data, start[rows] + _TYPE + 1)
-        kept = other | ((keys == _ADDED) & ~added)
+        keeps = other | ((keys == _ADDED) & ~added)
         for name in (*self._names, _WILDCARD):
-            kept[rows[_begin_alike(data, at, size - 1, name)]] = True
-        return np.flatnonzero(kept)
+            keeps[rows[_begin_alike(data, at, size - 1, name)]] = True
+        return np.flatnonzero(keeps)
 
 
 def _begin_alike(data: Bytes, at: Int64s, size: Int64s, name: bytes) -> Int64s:

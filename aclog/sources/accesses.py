@@ -401,15 +401,15 @@ def read_seen_accesses(*paths: str) -> SeenAccesses:
         OSError: it cannot be read.
 
     """
-    seen = []
+    parts = []
     for path in paths:
         with _rereadable(path) as place:
-            seen.append(_read_seen(place))
+            parts.append(_read_seen(place))
     return SeenAccesses(
-        principals=frozenset[str]().union(*(each.principals for each in seen)),
-        requests=frozenset[Request]().union(*(each.requests for each in seen)),
-        malformed=sum(each.malformed for each in seen),
-        unread=sum(each.unread for each in seen),
+        principals=frozenset[str]().union(*(each.principals for each in parts)),
+        requests=frozenset[Request]().union(*(each.requests for each in parts)),
+        malformed=sum(each.malformed for each in parts),
+        unread=sum(each.unread for each in parts),
     )
 
 

@@ -120,13 +120,13 @@ def root_inputs(inputs: ModuleInputs, *, commit: GitTree | None) -> tuple[RootIn
         if commit is None or inside is None:
             files.append((name, Path(name).read_bytes()))
         elif commit.is_file(inside):
-            files.append((_shown(commit, inside), commit.read(inside)))
+            files.append((_path_text(commit, inside), commit.read(inside)))
         else:
-            notes.append(f"--var-file {_shown(commit, inside)}: there is no such file, so it sets no variable")
+            notes.append(f"--var-file {_path_text(commit, inside)}: there is no such file, so it sets no variable")
     return RootInputs(files=files, values=inputs.values, workspace=inputs.workspace or "default"), notes
 
 
-def _shown(commit: GitTree, path: str) -> str:
+def _path_text(commit: GitTree, path: str) -> str:
     return commit.display(path).replace(":/", ":", 1)
 
 

@@ -194,7 +194,7 @@ def _place(node: Node) -> str:
 
 
 _SERVERS_WORD = re.compile(r"[^/,\s]+:[0-9]{1,5}(,[^/,\s]+:[0-9]{1,5})*", re.ASCII)
-_SHOWN = 80
+_MOST_SHOWN = 80
 """Errors quote no more of a word than this."""
 
 
@@ -236,7 +236,7 @@ def recognise(text: str, *, prefix: str = "") -> SourceWord:
         raise _unrecognised(text)
     kinds = " and ".join(each.what for each in named)
     flags = " or ".join(flag for each in named for flag in each.flags(prefix))
-    raise ConfigError(f"{text[:_SHOWN]!r} is {kinds}: expected {flags}")
+    raise ConfigError(f"{text[:_MOST_SHOWN]!r} is {kinds}: expected {flags}")
 
 
 def _path_word(text: str) -> SourceWord | None:
@@ -297,7 +297,7 @@ def _unrecognised(text: str) -> ConfigError:
 
     near = get_close_matches(text, context_names(), n=1)
     hint = f": did you mean the context {near[0]}?" if near else _expected_form(text)
-    return ConfigError(f"{text[:_SHOWN]!r} is no source: there is no such file, directory or context{hint}")
+    return ConfigError(f"{text[:_MOST_SHOWN]!r} is no source: there is no such file, directory or context{hint}")
 
 
 def _expected_form(text: str) -> str:
@@ -305,7 +305,7 @@ def _expected_form(text: str) -> str:
     if colon and rest.isdigit():
         return ": expected HOST:PORT with a port up to 65535"
     if colon and ref:
-        return f", and no commit {ref[:_SHOWN]!r} in a git repository around the working directory"
+        return f", and no commit {ref[:_MOST_SHOWN]!r} in a git repository around the working directory"
     return (
         ": expected a log directory, a checkpoint, files of ACLs, HOST:PORT, GITREF:PATH or a context "
         "(resources and principals have flags, such as --topic)"

@@ -85,11 +85,11 @@ def _exact_groups(
         alive[value].setdefault(fields, set()).add(key)
     for content in present:
         _, name, _, principal = pattern_of_content(content)
-        found = [(alive, value) for alive, value in ((by_principal, principal), (by_name, name)) if value in alive]
-        if not found or content in ours:
+        matches = [(alive, value) for alive, value in ((by_principal, principal), (by_name, name)) if value in alive]
+        if not matches or content in ours:
             continue
         other = acl_of_content(content)
-        for alive, value in found:
+        for alive, value in matches:
             for fields, keys in list(alive[value].items()):
                 key = _key(other, fields)
                 if key in keys:

@@ -71,12 +71,12 @@ class Youth:
     def text(self, time_text: str) -> str:
         """Return why no ACL is judged, and which window would judge some; `time_text` is the earliest time."""
         most = int(self.days.max())
-        known = f"each ACL was first seen after the window began (the oldest at {time_text})"
+        reason = f"each ACL was first seen after the window began (the oldest at {time_text})"
         if not most:
-            return f"no ACL can be judged: {known}. No window of whole days is short enough to judge one"
+            return f"no ACL can be judged: {reason}. No window of whole days is short enough to judge one"
         number = int((self.days >= most).sum())
         judged = f"{number:,} of {plural(self.present, 'ACL')} in force at the end of the window can be judged"
-        return f"no ACL can be judged: {known}. With --days {most}, {judged}"
+        return f"no ACL can be judged: {reason}. With --days {most}, {judged}"
 
 
 def _unlogged(report: UsageReport) -> Counter[str]:

@@ -139,8 +139,8 @@ class CheckedSocket:
 
     def pending(self) -> int:
         """Return how many bytes `recv` returns without a wait, as ssl.SSLSocket does."""
-        held = self._socket.pending() if isinstance(self._socket, ssl.SSLSocket) else 0
-        return len(self._frame) + held
+        buffered = self._socket.pending() if isinstance(self._socket, ssl.SSLSocket) else 0
+        return len(self._frame) + buffered
 
     def send(self, data: bytes) -> int:
         """Send as socket.socket does."""
@@ -192,13 +192,13 @@ class CheckedSocket:
     def _read(self, data: bytearray, size: int, end: float) -> bool:
         """Read until `data` has this size; return whether the connection lasted."""
         while len(data) < size:
-            left = end - time.monotonic()
-            if left <= 0:
+            remaining = end - time.monotonic()
+            if remaining <= 0:
                 raise DecodeError(f"{len(data)} of {size} bytes within {self._handler.frame_seconds:g} s")
             try:
                 some = self._socket.recv(min(size - len(data), 1 << 20))
             except (BlockingIOError, ssl.SSLWantReadError):
-                selector_select([self._socket], [], [], left)
+                selector_select([self._socket], [], [], remaining)
                 continue
             if not some:
                 return False
@@ -253,9 +253,9 @@ class CheckedHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo
 
     def select(self, reads: Sequence[Any], writes: Sequence[Any], errors: Sequence[Any], timeout: float | None) -> Any:
         """Wait for sockets; bytes that TLS holds already are not in the kernel's buffer, and are ready."""
-        held = [each for each in reads if isinstance(each, CheckedSocket) and each.pending()]
-        readable, writable, failed = selector_select(reads, writes, errors, 0 if held else timeout)
-        return held + [each for each in readable if each not in held], writable, failed
+        buffered = [each for each in reads if isinstance(each, CheckedSocket) and each.pending()]
+        readable, writable, failed = selector_select(reads, writes, errors, 0 if buffered else timeout)
+        return buffered + [each for each in readable if each not in buffered], writable, failed
 
     def abort(self) -> None:
         """End the connection, and open no other: kazoo's `stop` would wait for a response."""

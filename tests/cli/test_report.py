@@ -266,10 +266,16 @@ def test_the_use_of_acls_marks_removed_ones_and_names_what_is_not_logged(tmp_pat
     assert "| not in force at the end of the window |" in page
     assert "the access log has no access to a CLUSTER or a GROUP: before you remove" in page
     flags = ("report", LOG, "--out", tmp_path / "b.md", "--sections", "unused", "--accesses", log)
-    note = "no ACL can be judged: each ACL was first seen after the window began (the oldest at 2026-11-16T09:10:00Z). "
-    assert f"aclog: note: {note}With --days 4, 16 of 17 ACLs in force" in aclog(*flags).ok().err
-    assert "With --days 4" in (tmp_path / "b.md").read_text().replace("\\", "")
-    assert "can be judged" not in aclog(*flags, "--days", "4").ok().err
+    note = "all ACLs were first seen in the last 90 days of the access log, so the report covers 4 of them"
+    assert f"aclog: note: {note}" in aclog(*flags).ok().err
+    young = (tmp_path / "b.md").read_text().replace("\\", "")
+    assert "in 4 days before the latest access" in young
+    assert "3 ACLs could not be judged, 2 of them removed." in young
+    of_four = aclog(*flags, "--days", "4").ok().err
+    assert "first seen" not in of_four
+    longer = aclog(*flags, "--days", "5").ok().err
+    assert "no ACL can be judged: each ACL was first seen after the window began" in longer
+    assert "With --days 4, 16 of 17 ACLs in force" in longer
 
 
 def test_the_use_of_acls_has_its_premises(tmp_path):

@@ -287,10 +287,10 @@ def ranks_of(base: Base) -> layout.Int32s:
     resource_of, pair_of = row_keys(base)
     tables = tables_of(base)
     operations = np.frombuffer(base.operations, np.uint8)
-    known = np.array([layout.known_permission(byte) for byte in range(256)], np.int8)
+    ordered = np.array([layout.known_permission(byte) for byte in range(256)], np.int8)
     order = np.lexsort(  # the last key is the most significant one
         (
-            known[np.frombuffer(base.permissions, np.uint8)],
+            ordered[np.frombuffer(base.permissions, np.uint8)],
             _text_ranks(tables.hosts)[tables.host_of[pair_of]],
             _text_ranks(tables.principals)[tables.principal_of[pair_of]],
             np.where(operations < layout.OPERATIONS, operations, 0),

@@ -533,7 +533,7 @@ def _form(console: Console, draft: Draft, parameters: Parameters) -> Form:
             label="Rules to add and to remove",
             value=draft.text,
             kind=Kind.AREA,
-            hint=f"{_EXAMPLE}; - removes; or a PLAN, a change file, rules as JSON lines; at most {MOST_CHANGES:,} and "
+            hint=f"{_EXAMPLE}; - removes; or a PLAN, a change file, rules as JSON lines; up to {MOST_CHANGES:,} and "
             f"{MOST_BYTES // 1_000_000} MB",
         ),
         Field(

@@ -24,7 +24,7 @@ LONGEST = 300
 """Characters of a text that may be a question."""
 _MOST = 48
 """Names that are looked at for a question."""
-_SHOWN, _PRINCIPALS = 6, 2
+_MOST_SHOWN, _PRINCIPALS = 6, 2
 """Names, and principals of each, that a question is offered for."""
 _OPERATIONS = {each.name: each for each in OPERATIONS}
 _TYPES = {each.name: each for each in TYPES} | {f"{each.name}S": each for each in TYPES}
@@ -73,7 +73,7 @@ def questions(console: Console, state: State, text: str, as_of: str) -> list[Que
             )
         ]
     text, host = _host(text)
-    return sorted(_asked(console, state, text, host, as_of), key=lambda each: not each.is_complete)
+    return sorted(_parsed_questions(console, state, text, host, as_of), key=lambda each: not each.is_complete)
 
 
 def is_question(text: str) -> bool:
@@ -91,7 +91,7 @@ def _host(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def _asked(console: Console, state: State, text: str, host: str, as_of: str) -> Iterator[Question]:
+def _parsed_questions(console: Console, state: State, text: str, host: str, as_of: str) -> Iterator[Question]:
     source = f" from {host}" if host else ""
     if match := _WHO.fullmatch(text):
         if operation := _operation(match[1]):
@@ -191,23 +191,23 @@ class _Names:
         stated: list[NameKey] = [
             (each, name, pattern) for each in kinds if _is_possible((each, name, pattern), operation)
         ]
-        known = [
+        names = [
             each for each in stated if (listing.count_names(each[0], name) if self.is_prefix else listing.count(*each))
         ]
-        is_known = any(kind == default for kind, _, _ in known)
-        found = () if self.is_prefix else listing.names_index.find(name, _MOST)
+        is_known = any(kind == default for kind, _, _ in names)
+        matches = () if self.is_prefix else listing.names_index.find(name, _MOST)
         others = [
             each
-            for each in found
-            if not isinstance(each, str) and each[0] in kinds and each not in known and _is_possible(each, operation)
+            for each in matches
+            if not isinstance(each, str) and each[0] in kinds and each not in names and _is_possible(each, operation)
         ]
         # Rules on prefixes, and settings, decide on names that no rule has.
         beside = [] if is_known else [each for each in stated if each[0] == default]
-        others = others[: max(_SHOWN - len(known) - len(beside), 0)]
+        others = others[: max(_MOST_SHOWN - len(names) - len(beside), 0)]
         return [
-            *(_Named(each, is_known) for each in known),
+            *(_Named(each, is_known) for each in names),
             *(_Named(each, False) for each in others),
-            *(_Named(each, not known and not others) for each in beside),
+            *(_Named(each, not names and not others) for each in beside),
         ]
 
 

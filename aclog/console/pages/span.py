@@ -89,13 +89,13 @@ def span_of(parameters: Parameters, current: KnownHistory, history: LiveHistory)
     newest = Handle(offset=timeline.end, position=len(timeline), time="", is_newest=True)
     now = datetime.fromtimestamp(current_time_ms() / 1000, UTC)
     reader = _Reader(current=current, history=history, notes=notes, newest=newest, now=now)
-    shown = reader.read(parameters, "as_of", "")
-    if shown is not None and not shown.is_newest:
-        reader = evolve(reader, now=_time(timeline, shown) or now)
+    as_of = reader.read(parameters, "as_of", "")
+    if as_of is not None and not as_of.is_newest:
+        reader = evolve(reader, now=_time(timeline, as_of) or now)
     last = reader.read(parameters, "until", "to")
     first = reader.read(parameters, "since", "from")
     if last is None:
-        last = newest if shown is None else shown
+        last = newest if as_of is None else as_of
     if first is None:
         position = timeline.before(last.position)
         first = Handle(offset=timeline.offset(position), position=position, time="")

@@ -189,7 +189,7 @@ def _findings(console: Console) -> Table:
         )
         for item in items[:_FINDINGS]
     )
-    shown = f"the first {_FINDINGS} of {len(items):,}" if len(items) > _FINDINGS else ""
+    caption = f"the first {_FINDINGS} of {len(items):,}" if len(items) > _FINDINGS else ""
     return Table(
         key="attention",
         title="Findings that matter",
@@ -201,7 +201,7 @@ def _findings(console: Console) -> Table:
         rows=rows,
         none="No findings." if not unknown else "No findings in what was scanned.",
         total=len(items),
-        note="; ".join(filter(None, (shown, f"unknown: {', '.join(unknown)}" if unknown else ""))),
+        note="; ".join(filter(None, (caption, f"unknown: {', '.join(unknown)}" if unknown else ""))),
         pages=(Cell("all findings", url("/findings")),),
     )
 

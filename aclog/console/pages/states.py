@@ -226,13 +226,13 @@ class Listing:
             return Listing.of(acls, pause)
         removed, come = changed
         later = self._copy(acls)
-        gone = [key_of(acl) for acl in map(self.acls.get, map(_uuid, removed)) if acl is not None]
-        for key in gone:
+        removed_keys = [key_of(acl) for acl in map(self.acls.get, map(_uuid, removed)) if acl is not None]
+        for key in removed_keys:
             later._remove(key)
         added = [(key_of(acl), id_, acl) for id_ in map(_uuid, come) if (acl := acls.get(id_)) is not None]
         for key, id_, acl in added:
             later._add(key, StandardAclWithId(id=id_, acl=acl))
-        touched = [*(key for key, _, _ in added), *gone]
+        touched = [*(key for key, _, _ in added), *removed_keys]
         if any((key[3] in self.principals) is not bool(later.principals[key[3]]) for key in touched):
             later.principals = _in_order(later.principals)
         later.types = _in_order(later.types)
@@ -409,9 +409,9 @@ class RulesIndex:
         if not changed:
             return keys
         if len(changed) > _SINGLY:
-            gone = {key for key, _ in changed}
+            removed = {key for key, _ in changed}
             return sorted(
-                chain((key for key in keys if key not in gone), (key for key, is_there in changed if is_there))
+                chain((key for key in keys if key not in removed), (key for key, is_there in changed if is_there))
             )
         keys = list(keys)  # thousands, of which a few are other ones in this state: each costs a search in them
         for key, is_there in changed:
@@ -1091,13 +1091,13 @@ class ChangeIndex:
         return [(added, high - low - added) for low, high, added in pairs]
 
     def _follow(self, timeline: RuleTimeline) -> None:
-        known = self._timeline
-        if known is timeline:
+        last = self._timeline
+        if last is timeline:
             return
-        if known is not None and len(known) > len(timeline) and known.begin == timeline.begin:
+        if last is not None and len(last) > len(timeline) and last.begin == timeline.begin:
             return  # another thread has seen a later one
-        start = 0 if known is None else len(known)
-        if known is None or known.begin != timeline.begin or known.changes[-1:] != timeline.changes[start - 1 : start]:
+        start = 0 if last is None else len(last)
+        if last is None or last.begin != timeline.begin or last.changes[-1:] != timeline.changes[start - 1 : start]:
             start = 0
             self._positions, self._names, self._days, self._added = {}, [], {}, [0]
         come: list[NameKey] = []
@@ -1180,10 +1180,10 @@ class History:
             named = DecidingKafka(generations=(self.settings.generation,), stated=self.settings.generation)
             return [_kafka_at(timeline, named)]
         with self._reading_kafka:
-            known = self._known_kafka(timeline, controllers=controllers)
-        before = [each for each in known if each.end_offset <= timeline.begin]
+            changes = self._known_kafka(timeline, controllers=controllers)
+        before = [each for each in changes if each.end_offset <= timeline.begin]
         first = _kafka_at(timeline, before[-1].kafka if before else ANY_KAFKA)
-        return [first, *(each for each in known if timeline.begin < each.end_offset <= timeline.end)]
+        return [first, *(each for each in changes if timeline.begin < each.end_offset <= timeline.end)]
 
     def kafka_of_both(self, timeline: RuleTimeline, first: int, last: int) -> tuple[DecidingKafka, DecidingKafka]:
         """Return which generations may decide on the states at two offsets, given the ranges in their rules."""
@@ -1200,22 +1200,22 @@ class History:
         """Return the changes of the deciding Kafka up to the newest state, from the earliest one that is legible on."""
         newest = self.live.live.newest
         image = None if newest is None else newest.image
-        known = self._kafka.get(controllers)
-        if known is not None and known.begin <= timeline.begin and image is known.until:
-            return known.changes
-        if known is not None and known.begin > timeline.begin:  # more of the past is known
-            known = None
+        cached = self._kafka.get(controllers)
+        if cached is not None and cached.begin <= timeline.begin and image is cached.until:
+            return cached.changes
+        if cached is not None and cached.begin > timeline.begin:  # more of the past is known
+            cached = None
         try:
-            begin = self.live.live.image_at(timeline.begin) if known is None else known.until
+            begin = self.live.live.image_at(timeline.begin) if cached is None else cached.until
             read = takewhile(
                 lambda each: image is None or each.end_offset <= image.end_offset,
                 node_history(begin, self.live.log, controllers=controllers),
             )
-            changes = [*read] if known is None else [*known.changes, *islice(read, 1, None)]
+            changes = [*read] if cached is None else [*cached.changes, *islice(read, 1, None)]
         except MetadataError:  # retention has deleted what was not read yet
-            return () if known is None else known.changes
+            return () if cached is None else cached.changes
         if image is not None:
-            first = timeline.begin if known is None else known.begin
+            first = timeline.begin if cached is None else cached.begin
             self._kafka[controllers] = _KnownKafka(begin=first, until=image, changes=tuple(changes))
         return changes
 

@@ -397,17 +397,17 @@ def _matrix(rights: Iterable[Permission], question: _Question, as_of: str) -> It
         for operation in operations_of(region.operations):
             operations.setdefault(operation, set()).add(_limits(each))
     kind = ResourceType(question.resource.resource_type)
-    shown = SUPPORTED_OPERATIONS[kind] if question.operation is None else (question.operation,)
+    listed = SUPPORTED_OPERATIONS[kind] if question.operation is None else (question.operation,)
     ordered = sorted(cells.values(), key=lambda item: (-len(item[1]), item[0].text))
     yield Table(
         key="matrix",
         title="Access by operation",
         columns=(
             Column(key="who", title="Who"),
-            *(Column(key=each.name, title=each.name) for each in shown),
+            *(Column(key=each.name, title=each.name) for each in listed),
         ),
         rows=tuple(
-            Row(key=cell.text, cells=(cell, *(_held(operations.get(each)) for each in shown)))
+            Row(key=cell.text, cells=(cell, *(_limits_cell(operations.get(each)) for each in listed)))
             for cell, operations in ordered[:_MATRIX]
         ),
         none="",
@@ -426,7 +426,7 @@ def _limits(permission: Permission) -> str:
     )
 
 
-def _held(limits: set[str] | None) -> Cell:
+def _limits_cell(limits: set[str] | None) -> Cell:
     if limits is None:
         return Cell("")
     if "" in limits:
@@ -578,8 +578,8 @@ def search_page(console: Console, parameters: Parameters) -> Page:
     """
     text, as_of = parameters.word("q"), parameters.word("as_of")
     state = console.states.at(as_of)
-    asked = questions(console, state, text[:LONGEST], as_of)
-    query = _NameQuery(text, False) if asked or is_question(text) else _NameQuery.of(text)
+    parsed = questions(console, state, text[:LONGEST], as_of)
+    query = _NameQuery(text, False) if parsed or is_question(text) else _NameQuery.of(text)
     form = Form(
         key="search",
         title="Find",
@@ -588,16 +588,16 @@ def search_page(console: Console, parameters: Parameters) -> Page:
         submit="Find",
     )
     principals, resources = cut(_principals(state, query, as_of)), cut(_resources(state, query, as_of))
-    links = Links(key="questions", title="Questions", links=tuple(Cell(each.words, each.address) for each in asked))
+    links = Links(key="questions", title="Questions", links=tuple(Cell(each.words, each.address) for each in parsed))
     names = " and ".join(plural(table.total or 0, table.key.removesuffix("s")) for table in (principals, resources))
     return Page(
         path=SEARCH_PATH,
         title=f"Find {text}" if text else "Find",
-        answer=_search_answer(text, len(asked), f"{names} {query.have_it}"),
-        notices=(Notice(text=f"Questions are such as: {'; '.join(FORMS)}"),) if is_question(text) and not asked else (),
+        answer=_search_answer(text, len(parsed), f"{names} {query.have_it}"),
+        notices=(Notice(text=f"Questions are such as: {'; '.join(FORMS)}"),) if is_question(text) and not parsed else (),
         parts=(form, links, principals, resources),
         offset=state.offset,
-        leads_to=_destination(asked),
+        leads_to=_destination(parsed),
     )
 
 

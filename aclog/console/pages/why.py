@@ -279,7 +279,7 @@ def _operations(state: State, parameters: Parameters, explanation: Explanation) 
             decision = state.authorizer.decide(explanation.context, Action(operation=each, resource_pattern=pattern))
         except InvalidRequestError:
             continue
-        address = url(WHY_PATH, **{**_shown(parameters), "operation": each.name})
+        address = url(WHY_PATH, **{**_form_values(parameters), "operation": each.name})
         text, mark = ("ALLOWED", Mark.GOOD) if decision else ("DENIED", Mark.DENY)
         if each is explanation.action.operation:
             text = f"{text} (this)"
@@ -300,7 +300,7 @@ def _premises_note(state: State) -> str:
     return "as far as the settings of the brokers are known" if state.premises.unknown else ""
 
 
-def _shown(parameters: Parameters) -> dict[str, str]:
+def _form_values(parameters: Parameters) -> dict[str, str]:
     names = ("principal", "type", "name", "pattern", "host", "as_of")
     return {name: parameters.text(name) for name in names}
 

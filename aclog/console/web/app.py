@@ -631,17 +631,17 @@ _SMALL = 1024
 """Bytes of a document that is not compressed."""
 
 
-def _html(request: Request, made: MadePage, around: Around) -> Response:
+def _html(request: Request, page: MadePage, around: Around) -> Response:
     """Return a page as a document, compressed if only the viewer, or a page of the console, can have requested it.
 
     The size of a compressed document depends on what it has in common with the text of its request. Another site that
     sends a browser here must not be able to try texts (BREACH).
     """
-    document, is_own = made.document(around), request.headers.get("sec-fetch-site") in ("same-origin", "none")
+    document, is_own = page.document(around), request.headers.get("sec-fetch-site") in ("same-origin", "none")
     if not is_own or len(document) < _SMALL or "gzip" not in request.headers.get("accept-encoding", ""):
-        return HTMLResponse(document, made.status, headers={"Vary": "Accept-Encoding, Sec-Fetch-Site"})
+        return HTMLResponse(document, page.status, headers={"Vary": "Accept-Encoding, Sec-Fetch-Site"})
     headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding, Sec-Fetch-Site"}
-    return HTMLResponse(made.compressed(around), made.status, headers=headers)
+    return HTMLResponse(page.compressed(around), page.status, headers=headers)
 
 
 class _Static(StaticFiles):

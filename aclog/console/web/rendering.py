@@ -101,13 +101,13 @@ _BAR, _HALF = 10, 30
 
 def _bar(place: int, bar: Bar, most: int) -> str:
     up, down = (0 if not count else max(count * (_HALF - 2) / most, 1.5) for count in (bar.added, bar.removed))
-    left = place * _BAR
+    x = place * _BAR
     text = escape(printable(f"{bar.label}: {bar.added:,} added, {bar.removed:,} removed"))
-    shapes = f'<title>{text}</title><rect class="ground" x="{left}" y="0" width="{_BAR}" height="{2 * _HALF}"></rect>'
+    shapes = f'<title>{text}</title><rect class="ground" x="{x}" y="0" width="{_BAR}" height="{2 * _HALF}"></rect>'
     if up:
-        shapes += f'<rect class="plus" x="{left + 1}" y="{_HALF - up:.1f}" width="{_BAR - 2}" height="{up:.1f}"></rect>'
+        shapes += f'<rect class="plus" x="{x + 1}" y="{_HALF - up:.1f}" width="{_BAR - 2}" height="{up:.1f}"></rect>'
     if down:
-        shapes += f'<rect class="minus" x="{left + 1}" y="{_HALF}" width="{_BAR - 2}" height="{down:.1f}"></rect>'
+        shapes += f'<rect class="minus" x="{x + 1}" y="{_HALF}" width="{_BAR - 2}" height="{down:.1f}"></rect>'
     mark = ' class="chosen"' if bar.is_chosen else ""
     if bar.url is None:
         return f"<g{mark}>{shapes}</g>"
@@ -264,7 +264,7 @@ def page_html(page: Page, parameters: Parameters, answer: str, around: Around) -
         answer=answer,
         around=around,
         groups=list(groups.items()),
-        others=[item for item in _shown(parameters).items() if item[0] != "as_of"],
+        others=[item for item in _form_values(parameters).items() if item[0] != "as_of"],
         **_moment(page.path, parameters),
     )
 
@@ -289,10 +289,10 @@ def asset_version() -> str:
 
 
 def _here(path: str, parameters: Parameters) -> str:
-    return url(path, **_shown(parameters))
+    return url(path, **_form_values(parameters))
 
 
-def _shown(parameters: Parameters) -> dict[str, str]:
+def _form_values(parameters: Parameters) -> dict[str, str]:
     return {name: value for name, value in parameters.values.items() if name not in ("format", "table")}
 
 
@@ -386,24 +386,24 @@ _LEVEL = 3
 
 _REFUSED = 400
 """The lowest status of an error page."""
-_Made = TypeVar("_Made")
+_Page = TypeVar("_Page")
 
 
 @define(eq=False, kw_only=True)
-class Kept(Generic[_Made]):
+class Kept(Generic[_Page]):
     """Owned by the event loop: no call but those of the answers themselves runs elsewhere."""
 
     most: int
-    lasts: Callable[[_Made], bool]
+    lasts: Callable[[_Page], bool]
     """Whether an answer is that of later requests of the same state."""
     _of: object = field(default=None, init=False)
     """The newest state; no other is held on to."""
-    _pages: "OrderedDict[Hashable, _Made]" = field(factory=OrderedDict, init=False)
-    _making: "dict[Hashable, asyncio.Task[_Made]]" = field(factory=dict, init=False)
+    _pages: "OrderedDict[Hashable, _Page]" = field(factory=OrderedDict, init=False)
+    _making: "dict[Hashable, asyncio.Task[_Page]]" = field(factory=dict, init=False)
 
     async def get(
-        self, state: object, key: Hashable, make: Callable[[], Awaitable[_Made]], *, is_moving: bool = False
-    ) -> _Made:
+        self, state: object, key: Hashable, make: Callable[[], Awaitable[_Page]], *, is_moving: bool = False
+    ) -> _Page:
         """Return an answer of a state; concurrent requests wait while it is being made.
 
         `is_moving`: the key means another answer later, so that it is made anew for later requests.
@@ -427,8 +427,8 @@ class Kept(Generic[_Made]):
             self._making.clear()  # requests that wait still get it
 
     async def _render(
-        self, state: object, key: Hashable, make: Callable[[], Awaitable[_Made]], *, is_kept: bool
-    ) -> _Made:
+        self, state: object, key: Hashable, make: Callable[[], Awaitable[_Page]], *, is_kept: bool
+    ) -> _Page:
         try:
             page = await make()
         finally:
@@ -441,7 +441,7 @@ class Kept(Generic[_Made]):
         return page
 
 
-def _consume_error(task: "asyncio.Task[_Made]") -> None:
+def _consume_error(task: "asyncio.Task[_Page]") -> None:
     """Retrieve an exception that no request waits for any more."""
     if not task.cancelled():
         task.exception()

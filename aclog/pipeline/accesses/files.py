@@ -81,8 +81,16 @@ class Pin:
         return self.device, self.inode, self.size, self.modified, hashlib.sha256(self.ends).digest()
 
     def is_before(self, now: "Pin") -> bool:
-        """Return whether `now` is the same file, unchanged or longer."""
-        return (self.device, self.inode) == (now.device, now.inode) and self.size <= now.size
+        """Return whether `now` is the same file, unchanged or longer.
+
+        A file system may give the inode of a removed file to the next one, so an inode alone is no identity.
+        """
+        if (self.device, self.inode) != (now.device, now.inode):
+            return False
+        if self.size == now.size:
+            return (self.modified, self.ends) == (now.modified, now.ends)
+        head = min(_SAMPLE, self.size)
+        return self.size < now.size and self.ends[:head] == now.ends[:head]
 
 
 @frozen(kw_only=True)
@@ -379,13 +387,13 @@ def _of_frame(frame: DataFrame, place: str, nanos: Mapping[str, bool]) -> DataFr
     ours = {name.lower(): name for name in (*REQUEST_COLUMNS, TIMESTAMP, MALFORMED)}
     theirs: dict[str, str] = {}
     for name in frame.columns:
-        known = ours.get(name.lower(), name)
-        if known in theirs:
-            raise ConfigError(f"{place}: columns {theirs[known]!r} and {name!r}: expected one of this name")
-        theirs[known] = name
+        column = ours.get(name.lower(), name)
+        if column in theirs:
+            raise ConfigError(f"{place}: columns {theirs[column]!r} and {name!r}: expected one of this name")
+        theirs[column] = name
     if missing := [name for name in REQUEST_COLUMNS if name not in theirs]:
         raise ConfigError(f"{place}: no column {missing[0]!r}: expected {', '.join(REQUEST_COLUMNS)}")
-    columns = {known: F.col(quoted(name)) for known, name in theirs.items() if known != MALFORMED}
+    columns = {column: F.col(quoted(name)) for column, name in theirs.items() if column != MALFORMED}
     columns |= {name: columns[name].cast("string") for name in REQUEST_COLUMNS}
     malformed = F.col(quoted(theirs[MALFORMED])) if MALFORMED in theirs else F.lit(None).cast("string")
     kinds: dict[str, DataType] = {field.name: field.dataType for field in frame.schema.fields}

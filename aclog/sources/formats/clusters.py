@@ -149,7 +149,7 @@ _OVERLAYS = "kustomizations that take the same files"
 _TWINS = "directories with different users of one name"
 _GUESSES = frozenset({ROOT_MODULE, _NAMES, _OVERLAYS, _TWINS, "plan or state of Terraform"})
 _LONGEST = 60
-_SHOWN = 8
+_MOST_SHOWN = 8
 """How many clusters are named."""
 
 _Key = tuple[str, str, str]
@@ -213,9 +213,9 @@ class Clusters:
     def listed(self) -> str:
         """Return their number, what distinguishes them, and the first names."""
         names = self.names[:-1]
-        more = f" and {len(names) - _SHOWN:,} more" if names[_SHOWN:] else ""
+        more = f" and {len(names) - _MOST_SHOWN:,} more" if names[_MOST_SHOWN:] else ""
         by = " and ".join(self.bases)
-        return f"{plural(len(names), 'cluster')} by {by}: {', '.join(names[:_SHOWN])}{more}"
+        return f"{plural(len(names), 'cluster')} by {by}: {', '.join(names[:_MOST_SHOWN])}{more}"
 
     def statement(self) -> str:
         """Return how aclog.toml states them."""

@@ -54,8 +54,8 @@ def edited(form: str | None, text: str, edit: Edit) -> str:
     """
     editor = EDITORS.get(form)
     if editor is None:
-        known = ", ".join(str(each or AclsFormat.JSONL) for each in EDITORS)
-        raise ConfigError(f"files of the format {form} are not patched: only {known} are")
+        forms = ", ".join(str(each or AclsFormat.JSONL) for each in EDITORS)
+        raise ConfigError(f"files of the format {form} are not patched: only {forms} are")
     writer = None if form is None or form == ARRAY else WRITERS.get(AclsFormat(form))
     if writer is not None and edit.added:
         check_holds(AclsFormat(str(form)), edit.added, writer.unfit)
@@ -89,7 +89,7 @@ def lines_of(text: str) -> list[str]:
 
 def _edit_lines(text: str, edit: Edit, line_of: Callable[[StandardAcl], str]) -> str:
     lines, end = lines_of(text), "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
-    gone = {line for line, _ in edit.gone}
+    lines_removed = {line for line, _ in edit.gone}
     last = {acl.principal: line for line, acl in edit.stated}
     below: dict[int, list[StandardAcl]] = {}
     for acl in edit.added:
@@ -105,7 +105,7 @@ def _edit_lines(text: str, edit: Edit, line_of: Callable[[StandardAcl], str]) ->
 
     result = []
     for number, line in enumerate(lines, 1):
-        if number not in gone:
+        if number not in lines_removed:
             result.append(line if line.endswith("\n") or number not in below else f"{line}{end}")
         result += new_at(number)
     return "".join(result if lines else new_at(0))
@@ -151,16 +151,16 @@ def _edit_ksm(text: str, edit: Edit) -> str:
 
 def _edit_listing(text: str, edit: Edit) -> str:
     lines = lines_of(text)
-    gone = {line for line, _ in edit.gone}
+    lines_removed = {line for line, _ in edit.gone}
     last = {resource_of(acl): line for line, acl in edit.stated}
     paragraphs = [
         [line for line, _ in group] for _, group in groupby(edit.stated, key=lambda each: resource_of(each[1]))
     ]
     kept_by_addition = {last[resource_of(acl)] for acl in edit.added if resource_of(acl) in last}
     for paragraph in paragraphs:
-        if gone.issuperset(paragraph) and paragraph[-1] not in kept_by_addition:
-            gone.add(paragraph[0] - 1)  # its head, and the blank line below
-            gone |= {line for line in (paragraph[-1] + 1,) if line <= len(lines) and not lines[line - 1].strip()}
+        if lines_removed.issuperset(paragraph) and paragraph[-1] not in kept_by_addition:
+            lines_removed.add(paragraph[0] - 1)  # its head, and the blank line below
+            lines_removed |= {line for line in (paragraph[-1] + 1,) if line <= len(lines) and not lines[line - 1].strip()}
     below: dict[int, list[str]] = {}
     at_end: list[str] = []
     for resource in dict.fromkeys(map(resource_of, edit.added)):
@@ -171,7 +171,7 @@ def _edit_listing(text: str, edit: Edit) -> str:
             at_end += [head, *entries, blank]
     result = []
     for number, line in enumerate(lines, 1):
-        if number not in gone:
+        if number not in lines_removed:
             result.append(line if line.endswith("\n") or not edit.added else f"{line}\n")
         result += [f"{each}\n" for each in below.get(number, ())]
     if at_end and result and result[-1].strip():
@@ -187,22 +187,22 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 
 
 def _edit_array(text: str, edit: Edit) -> str:
-    spans, gone = list[tuple[int, int]](), set[int]()
+    spans, removed = list[tuple[int, int]](), set[int]()
     at = _after(text, text.index("[") + 1)
     while text[at] != "]":
         value, end = _DECODER.raw_decode(text, at)
         if not isinstance(value, dict):
             raise ConfigError("expected rules only in the array")
         if rule_of_object(value).acl in edit.removed:
-            gone.add(len(spans))
+            removed.add(len(spans))
         spans.append((at, end))
         at = _after(text, end)
-    if len(gone) == len(spans):
+    if len(removed) == len(spans):
         raise ConfigError("no rule of the array would stay: only an array that keeps one is patched")
     between = text[spans[0][1] : spans[1][0]] if len(spans) > 1 else ",\n"
     at = spans[-1][1]
     more = [Splice(at, at, f"{between}{json_text(object_of_rule(acl))}") for acl in edit.added]
-    return spliced(text, (*cut_items(spans, gone), *more))
+    return spliced(text, (*cut_items(spans, removed), *more))
 
 
 def _after(text: str, at: int) -> int:

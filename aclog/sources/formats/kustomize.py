@@ -91,25 +91,25 @@ class Kustomizations:
         takers = defaultdict[str, set[str]](set)
         for root in every:
             if root.directory not in entries:
-                for path in self._taken(root, with_rules):
+                for path in self._files_used(root, with_rules):
                     takers[path].add(root.directory)
         shared = {each for roots in takers.values() if len(roots) > 1 for each in roots}
         return {path: frozenset(roots) for path, roots in takers.items() if roots <= shared}
 
-    def _taken(self, root: _Kustomization, with_rules: frozenset[str]) -> set[str]:
+    def _files_used(self, root: _Kustomization, with_rules: frozenset[str]) -> set[str]:
         """Return the files with KafkaUsers that a kustomization takes, by others as well."""
-        taken, seen, pending = set[str](), {root.directory}, [root]
+        used, visited, pending = set[str](), {root.directory}, [root]
         while pending:
             each = pending.pop()
             for _, item in each.entries():
                 path = each.path(item.raw)
                 if path in with_rules:
-                    taken.add(path)
-                elif path not in seen and not path.startswith(".."):
-                    seen.add(path)
+                    used.add(path)
+                elif path not in visited and not path.startswith(".."):
+                    visited.add(path)
                     inner = self._by_directory.get(path)
                     pending.extend([inner] if inner is not None else ())
-        return taken
+        return used
 
     @cached_property
     def _by_directory(self) -> dict[str, _Kustomization]:

@@ -443,11 +443,11 @@ class DirectoryTree:
         return working if root.is_relative_to(working) else root
 
     def _inside(self, path: str) -> Path:
-        shown = self.display(path)
-        target = Path(shown)
+        text = self.display(path)
+        target = Path(text)
         if self._is_one_file and path == Path(self.name).name:
             return target  # the user named it
-        directory, name = os.path.split(shown)
+        directory, name = os.path.split(text)
         is_plain = name.lower() not in ("", os.curdir, os.pardir, ".git") and not target.is_symlink()
         if not is_plain or not self._leads_inside(directory):
             self._check_inside(target)

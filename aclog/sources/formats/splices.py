@@ -23,11 +23,11 @@ def spliced(text: str, splices: Iterable[Splice]) -> str:
     return "".join((*result, text[at:]))
 
 
-def cut_items(spans: Sequence[tuple[int, int]], gone: Collection[int]) -> Iterator[Splice]:
+def cut_items(spans: Sequence[tuple[int, int]], removed: Collection[int]) -> Iterator[Splice]:
     """Yield the cuts of some items of a list in brackets, with a separator each; one at least stays."""
     has_one_before = False
     for number, (begin, end) in enumerate(spans):
-        if number not in gone:
+        if number not in removed:
             has_one_before = True
         elif has_one_before:
             yield Splice(spans[number - 1][1], end)

@@ -76,8 +76,8 @@ def _lists(document: yaml.Node) -> Iterator[_Holder]:
 def _custom_acls(document: yaml.Node) -> Iterator[_Holder]:
     """Yield the custom ACLs of each user and service of a state of kafka-gitops."""
     for section in ("customUserAcls", "customServiceAcls"):
-        found = _child(document, section)
-        for key, value in found[1].value if found is not None and isinstance(found[1], yaml.MappingNode) else ():
+        node = _child(document, section)
+        for key, value in node[1].value if node is not None and isinstance(node[1], yaml.MappingNode) else ():
             if isinstance(value, yaml.MappingNode):
                 yield _Holder(key, value)
 
@@ -158,27 +158,27 @@ class _File:
                     [(each, each) for each in entry.operations],
                     numbers,
                 )
-        for key, (holder, gone) in holders.items():
+        for key, (holder, removed) in holders.items():
             lines = added[key][1] if key in added else ()
             spans = holder.spans
-            if gone and len(gone) == len(spans) and not lines:
+            if removed and len(removed) == len(spans) and not lines:
                 yield from self._emptied(holder)
                 continue
-            yield from self._cuts(holder.node, spans, gone)
+            yield from self._cuts(holder.node, spans, removed)
             if lines:
                 yield self._addition(holder, lines)
 
     def _cuts(
-        self, node: yaml.CollectionNode, spans: Sequence[tuple[yaml.Node, yaml.Node]], gone: Collection[int]
+        self, node: yaml.CollectionNode, spans: Sequence[tuple[yaml.Node, yaml.Node]], removed: Collection[int]
     ) -> Iterator[Splice]:
-        if not gone:
+        if not removed:
             return
         if node.flow_style:
-            if len(gone) == len(spans):
+            if len(removed) == len(spans):
                 raise ConfigError(f"line {node.start_mark.line + 1}: a list in brackets of which no item would stay")
-            yield from cut_items([(first.start_mark.index, last.end_mark.index) for first, last in spans], gone)
+            yield from cut_items([(first.start_mark.index, last.end_mark.index) for first, last in spans], removed)
             return
-        for number in gone:
+        for number in removed:
             first, last = spans[number]
             yield Splice(self._line_begin(first), self._line_end(last), "")
 

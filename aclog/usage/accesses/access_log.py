@@ -502,12 +502,12 @@ def _name_of_stream(path: str) -> str:
 
 def _distinct(files: Iterable[PinnedFile]) -> Iterator[PinnedFile]:
     """Yield each file once, also if it has several names or is in several paths."""
-    seen = set[tuple[int, int]]()
+    inodes = set[tuple[int, int]]()
     for file in files:
         key = file.device, file.inode
-        if key not in seen or not file.inode:
+        if key not in inodes or not file.inode:
             yield file
-        seen.add(key)
+        inodes.add(key)
 
 
 def _without_copies(
@@ -854,13 +854,13 @@ def _below(directory: Path, on_error: OnError) -> list[Path]:
 
 def _visible(top: Path, on_error: OnError) -> list[Path]:
     """Return the files below a directory and below the directories that links in it name, and links to no file."""
-    below, seen = list[Path](), set[tuple[int, int]]()
+    below, inodes = list[Path](), set[tuple[int, int]]()
     for directory, folders, names in os.walk(top, onerror=on_error, followlinks=True):
         status = os.stat(directory)  # noqa: PTH116 - its result is a key
-        if (status.st_dev, status.st_ino) in seen:  # a link to a directory above, or to another one below
+        if (status.st_dev, status.st_ino) in inodes:  # a link to a directory above, or to another one below
             folders.clear()
             continue
-        seen.add((status.st_dev, status.st_ino))
+        inodes.add((status.st_dev, status.st_ino))
         folders[:] = sorted(each for each in folders if not each.startswith((".", "_")))
         for path in (Path(directory, name) for name in names if not name.startswith((".", "_"))):
             try:

@@ -51,7 +51,7 @@ Inode: TypeAlias = tuple[int, int]
 
 _TAIL: Final = 1 << 12
 """The bytes that are compared before a position."""
-_GONE: Final = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP))
+_MISSING: Final = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP))
 """Of a path that was renamed or removed since the listing, or of a link to no file."""
 
 
@@ -174,7 +174,7 @@ class FollowedLog:
 
         def miss(error: OSError) -> None:
             """Note what cannot be examined, unless it was removed meanwhile."""
-            if error.errno not in _GONE:
+            if error.errno not in _MISSING:
                 missed[str(error.filename)] = f"{error.filename}: {error.strerror}"
 
         for pattern in self.paths:
@@ -309,7 +309,7 @@ def _entries(paths: Iterable[Path]) -> Iterator[_Entry]:
         try:
             status = path.stat()
         except OSError as error:
-            if error.errno not in _GONE:
+            if error.errno not in _MISSING:
                 raise
             continue
         file = PinnedFile(path=str(path), device=status.st_dev, inode=status.st_ino, size=status.st_size)

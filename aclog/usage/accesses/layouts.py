@@ -389,7 +389,7 @@ def _items(pattern: str) -> list[_Item]:
             position += 1
             continue
         match = _CONVERSION.match(pattern, position)
-        name = None if match is None else _known(match[2])
+        name = None if match is None else _keyword(match[2])
         if match is None or name is None or _KINDS[name] == "irreversible":
             word = two if match is None else f"%{match[2]}"
             raise ConfigError(
@@ -418,7 +418,7 @@ def _items(pattern: str) -> list[_Item]:
     return [*items, *([_Item("literal", literal)] if literal else [])]
 
 
-def _known(word: str) -> str | None:
+def _keyword(word: str) -> str | None:
     """Return the conversion that a word begins with, the longest one: `%mfoo` is `%m` and a text."""
     return next((word[:size] for size in range(len(word), 0, -1) if word[:size] in _KINDS), None)
 

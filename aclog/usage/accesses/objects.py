@@ -100,11 +100,11 @@ class ObjectCopies:
         bucket, _, prefix = address.removeprefix(SCHEME).partition("/")
         directory = mkdtemp(prefix="aclog-")
         try:
-            store, found, is_prefix = _found(address, f"{SCHEME}{bucket}/{quote(prefix)}", options)
-            _check_no_table(address, [each.path for each in found])
+            store, infos, is_prefix = _listing(address, f"{SCHEME}{bucket}/{quote(prefix)}", options)
+            _check_no_table(address, [each.path for each in infos])
             read = [
                 each
-                for each in found
+                for each in infos
                 if not is_prefix or not is_hidden(PurePosixPath(each.path.removeprefix(f"{bucket}/{prefix}")))
             ]
             places = (Path(directory, str(number)) for number in range(len(read)))
@@ -123,30 +123,30 @@ class ObjectCopies:
         return copies
 
 
-_KEPT: ContextVar[dict[str, ObjectCopies] | None] = ContextVar("aclog_object_copies", default=None)
+_COPIES: ContextVar[dict[str, ObjectCopies] | None] = ContextVar("aclog_object_copies", default=None)
 
 
 @contextmanager
 def copied_once() -> Iterator[None]:
     """Copy each path once during the `with`, in this thread: all that read it see the same objects."""
-    token = _KEPT.set({})
+    token = _COPIES.set({})
     try:
         yield
     finally:
-        _KEPT.reset(token)
+        _COPIES.reset(token)
 
 
 def copies_of(path: str) -> ObjectCopies:
     """Return copies of the objects of a path, which `copied_once` may have. Raises as ObjectCopies.of."""
-    kept = _KEPT.get()
-    if kept is None:
+    copies = _COPIES.get()
+    if copies is None:
         return ObjectCopies.of(path)
-    if path not in kept:
-        kept[path] = ObjectCopies.of(path)
-    return kept[path]
+    if path not in copies:
+        copies[path] = ObjectCopies.of(path)
+    return copies[path]
 
 
-def _found(address: str, quoted: str, options: str) -> tuple[Any, list[Any], bool]:
+def _listing(address: str, quoted: str, options: str) -> tuple[Any, list[Any], bool]:
     """Return the store, the objects of an address by name, and whether it is a prefix. Raises OSError, ConfigError."""
     import pyarrow as pa  # noqa: PLC0415 - few logs are in a store, and loading its client takes a second
     from pyarrow import fs  # noqa: PLC0415

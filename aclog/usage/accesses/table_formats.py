@@ -120,12 +120,12 @@ class Places:
             ConfigError: one is; the error names the table.
 
         """
-        seen = set[str]()
+        paths = set[str]()
         for file in files:
             for directory in _above(file):
-                if directory in seen:
+                if directory in paths:
                     break
-                seen.add(directory)
+                paths.add(directory)
                 table = self.root(directory)
                 if table is not None:
                     raise ConfigError(
@@ -334,10 +334,10 @@ def iceberg_snapshot(table: TableRoot, moment: TableMoment, metadata: dict[str, 
     snapshots = {each["snapshot-id"] for each in metadata.get("snapshots") or ()}
     if moment.version is not None:
         if moment.version not in snapshots:
-            known = ", ".join(map(str, sorted(snapshots))) or "none"
+            ids = ", ".join(map(str, sorted(snapshots))) or "none"
             raise ConfigError(
                 f"{table.path}: --version-as-of {moment.version}: no such snapshot of the Iceberg table, which has "
-                f"{known[:300]}"
+                f"{ids[:300]}"
             )
         return moment.version
     if moment.timestamp is not None:

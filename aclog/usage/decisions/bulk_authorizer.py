@@ -272,9 +272,9 @@ class BulkAuthorizer:
         where = np.flatnonzero(codes == UNRESOLVED)
         # as in Kafka, super users come first: one without a colon, or User:*, is allowed rather than refused
         of_principal = np.array([self._code_of(text) for text in requests.requests.principals], np.int32)
-        known = of_principal[requests.requests.principal_of] if len(where) else np.zeros(0, np.int32)
-        codes[where] = known
-        where, requests = where[known == UNRESOLVED], requests.take(known == UNRESOLVED)
+        by_principal = of_principal[requests.requests.principal_of] if len(where) else np.zeros(0, np.int32)
+        codes[where] = by_principal
+        where, requests = where[by_principal == UNRESOLVED], requests.take(by_principal == UNRESOLVED)
         decisions = decide_accesses(self.index, requests, allow_everyone=self.settings.allow_everyone)
         codes[where] = decisions.codes
         changing = {int(where[at]): steps for at, steps in decisions.changing.items()}

@@ -17,6 +17,7 @@ from tests.support.builders.log_files import small_log, value
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl
 from tests.support.spark import source
+from tests.support.spark.session import finished
 
 CHURN = next(each for each in source.LOGS if "churn" in str(each))
 SMALL = next(each for each in source.LOGS if "small" in str(each))
@@ -198,15 +199,13 @@ def test_invalid_options(spark: SparkSession, name, said):
 def test_a_stream_of_whole_batches_resumes_from_its_checkpoint(spark: SparkSession, tmp_path):
     def run(log) -> list[int]:
         stream = spark.readStream.format("aclog").option("maxRecordsPerTrigger", 9).load(str(log))
-        query = (
+        writer = (
             stream.select("offset", F.col("record_type"))
             .writeStream.format("parquet")
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .trigger(availableNow=True)
-            .start(str(tmp_path / "out"))
         )
-        query.awaitTermination(120)
-        assert not query.isActive
+        query = finished(lambda: writer.start(str(tmp_path / "out")))
         progress = [int(each["numInputRows"]) for each in query.recentProgress]
         query.stop()
         return [each for each in progress if each]
@@ -228,7 +227,7 @@ def test_a_stream_fails_if_retention_removed_its_next_records(spark: SparkSessio
     def run(**options: str) -> None:
         reader = spark.readStream.format("aclog").options(**options).option("maxRecordsPerTrigger", 5)
         writer = reader.load(str(log)).writeStream.format("noop").trigger(availableNow=True)
-        writer.option("checkpointLocation", str(tmp_path / "c")).start().awaitTermination(120)
+        finished(writer.option("checkpointLocation", str(tmp_path / "c")).start)
 
     checkpoint = tmp_path / "c"
     (checkpoint / "offsets").mkdir(parents=True)

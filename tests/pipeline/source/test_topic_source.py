@@ -17,6 +17,7 @@ from tests.support.builders.log_files import value
 from tests.support.kafka.topics import client_properties
 from tests.support.processes.waiting import wait_until
 from tests.support.spark import source
+from tests.support.spark.session import finished
 
 TIMEOUT = 60
 
@@ -198,8 +199,7 @@ def test_under_spark(spark: SparkSession, client, topic, tmp_path):
     def run() -> list[int]:
         frame = spark.readStream.format("aclog").options(**options).load()
         sink = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
-        query = sink.trigger(availableNow=True).start(str(tmp_path / "out"))
-        query.awaitTermination(120)
+        query = finished(lambda: sink.trigger(availableNow=True).start(str(tmp_path / "out")))
         return [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
 
     for text in "abc":

@@ -29,6 +29,7 @@ from aclog.metalog.filelog.files import list_segments
 from aclog.metalog.records import AccessControlEntryRecord
 from tests.support.builders.acls import acl, acl_record
 from tests.support.spark.jvm import settings
+from tests.support.spark.session import finished
 
 SEGMENT_BYTES = 32 << 10
 ROWS_A_TRIGGER = 2000
@@ -197,10 +198,12 @@ def stream(home: Path, *, finish: bool) -> None:
     frame = spark.readStream.format("aclog").option("maxRecordsPerTrigger", ROWS_A_TRIGGER).load(log)
     frame = frame.select("offset", "batch_offset", "leader_epoch", "timestamp", "record_type", "acl")
     writer = frame.writeStream.format("parquet").option("checkpointLocation", str(home / "checkpoint"))
-    query = (writer.trigger(availableNow=True) if finish else writer).start(out)
-    if not finish:
+    if finish:
+        finished(lambda: writer.trigger(availableNow=True).start(out))
+    else:
+        query = writer.start(out)
         print("started", flush=True)
-    query.awaitTermination()
+        query.awaitTermination()
     sink = spark.read.parquet(out)
     table = spark.read.format("aclog").load(log).select(*sink.columns)
     different = sink.exceptAll(table).count() + table.exceptAll(sink).count()

@@ -447,13 +447,13 @@ class Modules:
 
     def structures(self, root: str, path: tuple[str, ...], call: Block, directory: str) -> list[object]:
         """Return what decides the rules of the modules that a call leads to: equal for equal code, wherever it is."""
-        pending, seen, parts = [(path, call, directory)], set[str](), list[object]()
+        pending, visited, parts = [(path, call, directory)], set[str](), list[object]()
         while pending:
             above, block, caller = pending.pop()
             source = self.called(root, above, block, caller)
-            if source is None or source.directory in seen:
+            if source is None or source.directory in visited:
                 continue
-            seen.add(source.directory)
+            visited.add(source.directory)
             defaults = {name: attribute_value(each, "default") for name, each in source.variables.items()}
             declared = (source.resources, source.calls, source.locals, defaults)
             parts.append(sorted(repr((name, structure(part))) for each in declared for name, part in each.items()))
@@ -763,15 +763,15 @@ class Module:
         kind, name = self._name(reference, scope), self._name(reference, scope, 1)
         if (kind, name) not in self.source.data:
             raise scope.refusal(reference.line, f"data.{kind}.{name} is not declared in this module")
-        where, shown = f"{scope.file}:{reference.line}", f"data.{kind}.{name}"
-        expression = f"{self._display(shown)}{self._arguments_of(self.source.data[kind, name])}"
-        return self._symbol(Unknown(f"{shown}, a data source", where), expression)
+        where, address = f"{scope.file}:{reference.line}", f"data.{kind}.{name}"
+        expression = f"{self._display(address)}{self._arguments_of(self.source.data[kind, name])}"
+        return self._symbol(Unknown(f"{address}, a data source", where), expression)
 
     def _arguments_of(self, block: Block) -> str:
         """Return the part of a symbol that is another one for other arguments of its block."""
         key, where = (self._id, "arguments", block.type, *block.labels), f"{block.file}:{block.line}"
-        shown = self._display(".".join((block.type, *block.labels)))
-        return self.progress.once(key, shown, where, lambda: hidden_part(self._identity_of(block.body)))
+        address = self._display(".".join((block.type, *block.labels)))
+        return self.progress.once(key, address, where, lambda: hidden_part(self._identity_of(block.body)))
 
     def _identity_of(self, body: Body) -> str:
         """Return a text that is another one if a body states other arguments, wherever their values come from."""
@@ -896,15 +896,15 @@ class Module:
         """
         parts: list[object] = [structure(block)]
         pending: list[tuple[Module, object]] = [(self, block)]
-        seen = set[tuple[tuple[str, ...], str, str]]()
+        keys = set[tuple[tuple[str, ...], str, str]]()
         while pending:
             module, part = pending.pop()
             for reference in references(part):
                 step = reference.steps[0] if reference.steps else None
                 name = step.name if isinstance(step, GetAttribute) else ""
                 key = (module.path, reference.root, name)
-                if key not in seen:
-                    seen.add(key)
+                if key not in keys:
+                    keys.add(key)
                     owner, value = module._definition(reference.root, name)
                     parts.append((*key, structure(value)))
                     pending += [(owner, value)] if owner is not None else []
@@ -918,11 +918,11 @@ class Module:
             return self, self.source.locals[name].value
         if root != "var" or name not in self.source.variables:
             return None, None
-        given = self._assignment(name)
-        if given is None:
+        assignment = self._assignment(name)
+        if assignment is None:
             default = attribute_value(self.source.variables[name], "default")
             return None, default
-        return given[1].names if isinstance(given[1].names, Module) else None, given[0].value
+        return assignment[1].names if isinstance(assignment[1].names, Module) else None, assignment[0].value
 
     def missing(self, block: Block) -> MissingModuleError | None:
         """Return why a module that it calls cannot be read: it is not in the tree. None: it is."""
