@@ -248,7 +248,9 @@ def _use_by_accesses(
     log, settings, days = AccessLog.of(flags), settings_of(authorizer), flags.days or _DAYS
     use = use_of_acls(log, choice, settings, days, None, authorizer.configs())
     if flags.days is None and (fewer := judged_days(use.report)):
-        note(f"all ACLs were first seen in the last {days} days of the access log, so the report covers {fewer} of them")
+        note(
+            f"all ACLs were first seen in the last {days} days of the access log, so the report covers {fewer} of them"
+        )
         days = fewer
         use = use_of_acls(log, choice, settings, days, None, authorizer.configs())
     if text := youth_text(use.report):

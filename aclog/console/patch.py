@@ -128,12 +128,12 @@ class _Changes:
 def _edits(changes: Sequence[RuleChange], statements: _Statements) -> dict[str, _Changes]:
     """Return the changes of each file. Raises ConfigError: no edited file states a rule."""
     edits: dict[str, _Changes] = {}
-    removed = {each.acl for each in changes if not each.added}
+    to_remove = {each.acl for each in changes if not each.added}
     stated = set[StandardAcl]()
     first: str | None = None
     home: dict[str, str] = {}
     for origin, acl in statements.located:
-        if acl in removed:
+        if acl in to_remove:
             if not _is_edited(origin):
                 what = f"a file of the format {origin.form}" if origin.form not in EDITORS else "a module"
                 raise ConfigError(

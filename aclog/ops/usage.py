@@ -394,7 +394,7 @@ def youth_text(usage_report: UsageReport) -> str:
 
 
 def judged_days(usage_report: UsageReport) -> int:
-    """Return the longest window, in days, in which an ACL would be judged, if none is; 0 if one is, or none would be."""
+    """Return the longest window, in days, in which an ACL would be judged, if none is; 0 if one is or none can be."""
     youth = Youth.of(usage_report)
     return 0 if youth is None else int(youth.days.max())
 

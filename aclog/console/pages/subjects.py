@@ -594,7 +594,9 @@ def search_page(console: Console, parameters: Parameters) -> Page:
         path=SEARCH_PATH,
         title=f"Find {text}" if text else "Find",
         answer=_search_answer(text, len(parsed), f"{names} {query.have_it}"),
-        notices=(Notice(text=f"Questions are such as: {'; '.join(FORMS)}"),) if is_question(text) and not parsed else (),
+        notices=(Notice(text=f"Questions are such as: {'; '.join(FORMS)}"),)
+        if is_question(text) and not parsed
+        else (),
         parts=(form, links, principals, resources),
         offset=state.offset,
         leads_to=_destination(parsed),

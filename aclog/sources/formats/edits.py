@@ -89,7 +89,7 @@ def lines_of(text: str) -> list[str]:
 
 def _edit_lines(text: str, edit: Edit, line_of: Callable[[StandardAcl], str]) -> str:
     lines, end = lines_of(text), "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
-    lines_removed = {line for line, _ in edit.gone}
+    removed_lines = {line for line, _ in edit.gone}
     last = {acl.principal: line for line, acl in edit.stated}
     below: dict[int, list[StandardAcl]] = {}
     for acl in edit.added:
@@ -105,7 +105,7 @@ def _edit_lines(text: str, edit: Edit, line_of: Callable[[StandardAcl], str]) ->
 
     result = []
     for number, line in enumerate(lines, 1):
-        if number not in lines_removed:
+        if number not in removed_lines:
             result.append(line if line.endswith("\n") or number not in below else f"{line}{end}")
         result += new_at(number)
     return "".join(result if lines else new_at(0))
@@ -151,16 +151,18 @@ def _edit_ksm(text: str, edit: Edit) -> str:
 
 def _edit_listing(text: str, edit: Edit) -> str:
     lines = lines_of(text)
-    lines_removed = {line for line, _ in edit.gone}
+    removed_lines = {line for line, _ in edit.gone}
     last = {resource_of(acl): line for line, acl in edit.stated}
     paragraphs = [
         [line for line, _ in group] for _, group in groupby(edit.stated, key=lambda each: resource_of(each[1]))
     ]
     kept_by_addition = {last[resource_of(acl)] for acl in edit.added if resource_of(acl) in last}
     for paragraph in paragraphs:
-        if lines_removed.issuperset(paragraph) and paragraph[-1] not in kept_by_addition:
-            lines_removed.add(paragraph[0] - 1)  # its head, and the blank line below
-            lines_removed |= {line for line in (paragraph[-1] + 1,) if line <= len(lines) and not lines[line - 1].strip()}
+        if removed_lines.issuperset(paragraph) and paragraph[-1] not in kept_by_addition:
+            removed_lines.add(paragraph[0] - 1)  # its head, and the blank line below
+            removed_lines |= {
+                line for line in (paragraph[-1] + 1,) if line <= len(lines) and not lines[line - 1].strip()
+            }
     below: dict[int, list[str]] = {}
     at_end: list[str] = []
     for resource in dict.fromkeys(map(resource_of, edit.added)):
@@ -171,7 +173,7 @@ def _edit_listing(text: str, edit: Edit) -> str:
             at_end += [head, *entries, blank]
     result = []
     for number, line in enumerate(lines, 1):
-        if number not in lines_removed:
+        if number not in removed_lines:
             result.append(line if line.endswith("\n") or not edit.added else f"{line}\n")
         result += [f"{each}\n" for each in below.get(number, ())]
     if at_end and result and result[-1].strip():
