@@ -339,9 +339,9 @@ def _what(error: click.ClickException) -> str:
                 return f"No such option: {visible(name)}" + (f" (did you mean {meant}?)" if meant else "")
             near = sorted(set(_alike(name, possibilities or ())) - {_FILES_OF_NAMES.get(name)})
             return f"No such option: {visible(name)}" + (f" (Possible options: {', '.join(near)})" if near else "")
-        case NoSuchCommand(command_name=name, possibilities=near):
+        case NoSuchCommand(command_name=name, possibilities=near, ctx=context):
             below = [f"aclog {group} {name}" for group, names in BELOW.items() if name in names]
-            meant = ", ".join(map(repr, (*below, *(near or ()))))
+            meant = ", ".join(map(repr, _command_named(name, context) or (*below, *(near or ()))))
             return f"No such command {name!r}." + (f" Did you mean {meant}?" if meant else "")
         case click.MissingParameter(param=CommandOption(if_missing=hint)) if hint:
             return f"{error.format_message().rstrip('.')}: {hint}"
@@ -392,6 +392,29 @@ def _meant(name: str, context: click.Context | None) -> str | None:
         return None
     options = {each for parameter in context.command.params for each in parameter.opts} | {"--context"}
     return next((each for each in _MEANT.get(name, ()) if each.split()[0] in options), None)
+
+
+_COMMANDS_NAMED = {
+    **dict.fromkeys(("print", "cat", "show", "read", "display", "tail"), ("dump", "list")),
+    **dict.fromkeys(("get", "describe"), ("list", "show")),
+    **dict.fromkeys(("create", "new", "allow"), ("add",)),
+    **dict.fromkeys(("delete", "rm", "del"), ("remove",)),
+    **dict.fromkeys(("changes", "log"), ("history",)),
+    **dict.fromkeys(("use-context", "set", "switch", "select"), ("use",)),
+    **dict.fromkeys(("fsck", "validate", "check"), ("verify",)),
+    **dict.fromkeys(("make", "take", "save"), ("create",)),
+    **dict.fromkeys(("can-i", "can", "is-allowed", "decide"), ("authorize",)),
+    **dict.fromkeys(("audit",), ("report",)),
+}
+"""Names of commands of other tools, and those with the same meaning here: the first that the group has."""
+
+
+def _command_named(name: str, context: click.Context | None) -> tuple[str, ...]:
+    """Return the command of the group that means what a name means elsewhere; nothing without one."""
+    if context is None or not isinstance(context.command, click.Group):
+        return ()
+    names = context.command.list_commands(context)
+    return tuple(each for each in _COMMANDS_NAMED.get(name, ()) if each in names)[:1]
 
 
 def _use_utf8() -> None:

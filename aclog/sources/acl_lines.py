@@ -20,6 +20,7 @@ from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.metalog.native import np
+from aclog.sources.rule_line import parse_rule_line
 from aclog.terminal.columns import json_text
 from aclog.terminal.notices import Advance
 
@@ -287,11 +288,22 @@ def read_changes(path: str) -> Iterator[RuleChange]:
 
 
 def read_change_of_each(path: str, flag: str, *, added: bool) -> Iterator[RuleChange]:
-    """Yield the change that adds, or removes, each ACL of a file of ACLs. Raises as `read_acls`."""
+    """Yield the change that adds, or removes, each ACL of a file of ACLs, or one ACL. Raises as `read_acls`."""
+    if is_rule_line(path):
+        try:
+            yield RuleChange(added=added, acl=parse_rule_line(path).acl, where=flag)
+        except ConfigError as error:
+            raise ConfigError(f"{flag}: {error}") from error
+        return
     name = display_name(path)
     for line, rule in parse_acls(numbered(path), name):
         origin = FileOrigin(file=name, line=line)
         yield RuleChange(added=added, acl=rule.acl, where=f"{flag} {path}", origin=origin)
+
+
+def is_rule_line(text: str) -> bool:
+    """Return whether a text is a rule in a line (aclog.sources.rule_line), and no file has this name."""
+    return text.upper().startswith(("ALLOW ", "DENY ")) and not Path(text).exists()
 
 
 def parse_change(value: dict[str, object], where: str) -> RuleChange:

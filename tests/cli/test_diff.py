@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from aclog.authorizer.acl import acl_text, rule_of_object
 from aclog.authorizer.codes import ResourceType
 from aclog.cli.schema import schema_of
 from tests.support.builders.acls import acl, acl_row
@@ -299,6 +300,30 @@ def test_bad_input_is_one_line_and_exit_code_2(flags, said):
     assert result.code == 2
     assert result.out == ""
     assert said in result.complaint
+
+
+def test_one_acl_is_a_change_as_its_file_is(write, tmp_path):
+    state, added = write("state", ORDERS), acl_row("pay ments", principal="User:b c", operation="WRITE")
+    text = acl_text(rule_of_object(added).acl)
+    by_file = aclog("diff", "--acls", state, "--add", write("added", added), "--format", "jsonl")
+    by_text = aclog("diff", "--acls", state, "--add", text, "--format", "jsonl")
+    place = {"file": str(tmp_path / "added"), "line": 1}
+    assert json.dumps(place)[1:-1].replace(" ", "") in by_file.out.replace(" ", "")
+    assert [without_place(json.loads(line)) for line in by_text.lines] == [
+        without_place(json.loads(line)) for line in by_file.lines
+    ]
+    removed = acl_text(rule_of_object(ORDERS).acl)
+    assert "LOST  User:app" in aclog("diff", "--acls", state, "--remove", removed).out
+    assert aclog("diff", "--acls", state, "--remove", text).complaint == f"--remove: no such ACL: {text}"
+    complaint = aclog("diff", "--acls", state, "--add", "ALLOW User:a READ on TOPC t").complaint
+    assert complaint.startswith("--add: 'TOPC': expected one of TOPIC, GROUP")
+
+
+def without_place(value):
+    """Return a value of JSON without the locations of rules in it."""
+    if isinstance(value, dict):
+        return {key: without_place(each) for key, each in value.items() if key not in ("file", "line")}
+    return [without_place(each) for each in value] if isinstance(value, list) else value
 
 
 def test_a_change_that_was_made_for_another_state_is_refused(write):

@@ -33,6 +33,17 @@ def test_a_mistyped_command_is_told_with_the_nearest_one():
     assert aclog("authorise").complaint.startswith("No such command 'authorise'. Did you mean 'authorize'?")
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("log print", "dump"), ("log check", "verify"), ("acls create", "add"), ("acls delete", "remove"),
+        ("acls describe", "list"), ("context use-context", "use"), ("can-i", "authorize"), ("audit", "report"),
+    ],
+)  # fmt: skip
+def test_a_command_of_another_tool_is_told_with_the_one_that_means_it(words, meant):
+    assert f"Did you mean {meant!r}? (see" in aclog(*words.split()).complaint
+
+
 @pytest.mark.parametrize("command", app.commands.values(), ids=lambda command: command.name)
 def test_each_command_has_a_module(command):
     assert isinstance(command, LazyCommand)

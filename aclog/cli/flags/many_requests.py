@@ -630,11 +630,21 @@ class SecondStateFlags:
     ] = None
     add: Annotated[
         str | None,
-        Option("--add", metavar="FILE", help="ACLs to add, as JSON lines.", rich_help_panel=SECOND_STATE_PANEL),
+        Option(
+            "--add",
+            metavar="FILE|ACL",
+            help="ACLs to add: JSON lines, or one ACL such as \"ALLOW User:a READ on TOPIC LITERAL 't' from *\".",
+            rich_help_panel=SECOND_STATE_PANEL,
+        ),
     ] = None
     remove: Annotated[
         str | None,
-        Option("--remove", metavar="FILE", help="ACLs to remove, as JSON lines.", rich_help_panel=SECOND_STATE_PANEL),
+        Option(
+            "--remove",
+            metavar="FILE|ACL",
+            help="ACLs to remove: JSON lines, or one ACL.",
+            rich_help_panel=SECOND_STATE_PANEL,
+        ),
     ] = None
 
     def is_given(self) -> bool:
@@ -739,8 +749,10 @@ class SecondStateFlags:
 
     def file(self) -> str | None:
         """Return the file that the second state comes from, for reports about it; None if it is no file."""
+        from aclog.sources.acl_lines import is_rule_line
+
         path = self.change or self.add or self.remove or self.to_acls or self.to_ref
-        return None if path == _STDIN else path
+        return None if path is None or path == _STDIN or is_rule_line(path) else path
 
     def _acls_format(self, first: SourceFlags) -> AclsFormat | None:
         if self.to_acls is self.to_ref is None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
-from aclog.console.draft import RuleLine, parse_rule_line
 from aclog.metalog.errors import ConfigError
+from aclog.sources.rule_line import RuleLine, parse_rule_line
 from tests.support.builders.acls import acl
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
