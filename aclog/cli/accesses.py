@@ -8,8 +8,7 @@ app = LazyGroup(
     commands=[LazyCommand(name, Line(line), module=module) for name, (module, line) in ACCESSES.items()],
     help="""Compare the ACLs with the requests in an access log: use, denials, suggestions, what-if, coverage.
 
-    DIR is a log directory, such as a copy of __cluster_metadata-0. An access log
-    is a kafka-authorizer.log, or events in a table or a topic. The
+    An access log is a kafka-authorizer.log, or events in a table or a topic. The
     commands decide its accesses again, so that each names the rules that matter.
 
     [bold]Examples[/]
@@ -19,6 +18,6 @@ app = LazyGroup(
       aclog accesses unused DIR --index accesses-index --days 90
       aclog accesses denied DIR --accesses /var/log/kafka
     """,
-    epilog="DIR is a log directory, such as a copy of __cluster_metadata-0. `usage` needs the ACLs and an access log; "
-    "`unused` needs the ACLs and an index, which `index` writes.",
+    epilog="DIR has the ACLs: a log directory, such as a copy of __cluster_metadata-0. `usage` also needs an access "
+    "log; `unused` an index, which `index` writes.",
 )

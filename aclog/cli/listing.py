@@ -104,7 +104,7 @@ PANELS = {
         ),
         "drift": Line(
             "Show desired ACLs that are missing, and managed ACLs that are no longer desired and still exist.",
-            "Desired rules that are missing, managed ones no longer desired",
+            "Desired rules missing, managed ones no longer desired",
         ),
     },
     "Access logs": {
