@@ -650,7 +650,7 @@ def access_text(permission: Permission, listed: Iterable[Region] = ()) -> str:
     if missing := _listed_operations(region, listed):
         names = " and ".join(operation.name for operation in operations_of(missing))
         rest = what.removeprefix(f"{operations_text(region.operations)} ")
-        what = f"all operations except {names} (see above) {rest}"
+        what = f"all other operations, besides {names} above, {rest}"
     legal = "" if has_legal_name(region) else " (not a legal topic name)"
     extent = "" if permission.extent is None else f" ({permission.extent.text})"
     return f"{what}, from {hosts_text(region.hosts)}{extent}{legal}"

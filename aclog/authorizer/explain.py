@@ -258,13 +258,27 @@ def _rules(explanation: Explanation) -> Iterator[str]:
     if not total:
         yield "No ACL covers this resource." if is_one else "No ACL covers any of these names."
         return
-    parts = ", ".join(f"{role.value}: {explanation.counts[role]}" for role in Role if explanation.counts.get(role))
-    yield f"{_acls(total)} on {'this resource' if is_one else 'some or all of these names'} ({parts})"
+    what = "this resource" if is_one else "some or all of these names"
+    parts = ", ".join(
+        _count_text(role, count, also=Role.DECIDES in explanation.counts)
+        for role in Role
+        if (count := explanation.counts.get(role))
+    )
+    yield f"{_acls(total)} whose pattern matches {what} ({parts})"
     width = max((len(examined.role.value) for examined in explanation.rules), default=0)
     for examined in explanation.rules:
         yield from _rule(examined, width, explanation.options.origins)
     if explanation.left_off:
         yield f"  ... and {explanation.left_off} more"
+
+
+def _count_text(role: Role, count: int, *, also: bool) -> str:
+    """Return how many ACLs have a role; `also`: whether another decides."""
+    if role is Role.DECIDES:
+        return f"{count} {'decides' if count == 1 else 'decide'}"
+    if role is Role.MATCHES:
+        return f"{count}{' also' if also else ''} {'matches' if count == 1 else 'match'} the request"
+    return f"{count} {'is' if count == 1 else 'are'} for an{role.value}"
 
 
 def _rule(examined: ExaminedRule, width: int, origins: Origins) -> Iterable[str]:

@@ -436,8 +436,8 @@ def interval_object(interval: Interval) -> JsonObject:
 
 def interval_lines(interval: Interval, last: str) -> Iterator[str]:
     """Yield the two ends of an interval; `last` is that of one that has not ended."""
-    yield f"from {_event_text(interval.start)}{only_on(interval.only)}"
-    yield f"  {last}" if interval.end is None else f"  to {_event_text(interval.end)}"
+    yield f"ALLOWED since {_event_text(interval.start)}{only_on(interval.only)}"
+    yield f"  {last}" if interval.end is None else f"  until {_event_text(interval.end)}"
 
 
 def event_object(event: Event) -> JsonObject:

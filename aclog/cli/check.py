@@ -9,7 +9,7 @@ from click.exceptions import Exit
 
 from aclog.analysis.comparison import rows_of_each
 from aclog.analysis.policy import only_on
-from aclog.analysis.regions import EVERYONE, Direction, JsonObject, witness
+from aclog.analysis.regions import EVERYONE, Direction, JsonObject, Literal, witness
 from aclog.analysis.rows.report import decided_by_text, example_text, row_lines
 from aclog.analysis.who_can import SUPER_USER, Permission, access_text, all_of, reason_lines
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL, ResourceType
@@ -279,8 +279,13 @@ def _lines(proof: PermissionProof, permission: Permission, generation: Generatio
     yield f"{who}: {access_text(permission)}{only_on(generation)}"
     yield from (f"  {line}" for line in reason_lines(permission, proof.origins))
     rule, topics = proof.deciding(permission, generation), proof.topics
-    example = example_text(witness(permission.region), permission.region.principals)
+    request = witness(permission.region)
+    own = (Literal(name=request.resource_name),)
+    is_made_up = own[0] not in permission.region.names and not (
+        topics is not None and request.resource_type == ResourceType.TOPIC and topics.among(own)
+    )
+    example = example_text(request, permission.region.principals, is_made_up=is_made_up)
     is_known = permission.rules == (rule,) and rule != SUPER_USER  # the line `granted by` has it
-    yield f"  for example {example}{'' if is_known else f' (decided by {decided_by_text(rule, proof.origins)})'}"
+    yield f"  for example {example}{'' if is_known else f'; decided by {decided_by_text(rule, proof.origins)}'}"
     if topics is not None and permission.region.resource_type == ResourceType.TOPIC:
         yield f"  covers {len(topics.among(permission.region.names)):,} of {plural(len(topics), 'existing topic')}"

@@ -58,7 +58,7 @@ def denied(
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
 ) -> None:
-    """List denied requests of an access log, grouped by intent, with the minimal ACLs that would allow them.
+    """List denied requests of an access log by intent (produce, consume, ...), and the minimal ACLs to allow them.
 
     Each access is decided by the rules of the source as they are now. A DESCRIBE
     and the READ or WRITE after it count as one attempt. A request that a DENY

@@ -1,5 +1,6 @@
 """What `aclog drift` prints."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from attrs import frozen
@@ -11,7 +12,7 @@ from aclog.cli.flags.common import Output
 from aclog.cli.flags.target import TargetFlags, WantFlags, place_address
 from aclog.cli.images import ACL_COLUMNS
 from aclog.cli.plan import wanted_of
-from aclog.metalog.errors import printable
+from aclog.metalog.errors import plural, printable
 from aclog.ops.plan import read_wanted_rules
 from aclog.planning.planner import Drift, DriftKind, drift_of
 from aclog.targets.opening import FoundPlace, find_place
@@ -24,8 +25,8 @@ NONE, SOME = 0, 1
 DRIFT_COLUMNS = (Column(key="kind"), Column(key="owned"), *ACL_COLUMNS)
 
 _HEADS = {
-    DriftKind.MISSING: "missing",
-    DriftKind.LEFTOVER: "leftover",
+    DriftKind.MISSING: ("desired rule", "missing"),
+    DriftKind.LEFTOVER: ("managed rule", "no longer desired"),
 }
 
 
@@ -83,7 +84,8 @@ def drift_text(drift: Drift) -> str:
 
 def _text(report: Look) -> Iterator[str]:
     yield from map(drift_text, report.drift)
-    counts = [f"{sum(each.kind is kind for each in report.drift):,} {text}" for kind, text in _HEADS.items()]
+    kinds = Counter(each.kind for each in report.drift)
+    counts = [f"{plural(kinds[kind], rule)} {what}" for kind, (rule, what) in _HEADS.items()]
     none = report.place.premises.decided("no drift")
     rules = "rule is" if report.foreign == 1 else "rules are"
     others = f"; {report.foreign:,} {rules} neither desired nor managed" if report.foreign else ""

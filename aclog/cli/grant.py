@@ -6,7 +6,7 @@ from attrs import evolve, frozen
 from click.exceptions import Exit
 
 from aclog.analysis.policy import marked, only_on
-from aclog.analysis.regions import Direction
+from aclog.analysis.regions import Direction, Region, who_text
 from aclog.analysis.who_can import DEFAULT_ALLOW, SUPER_USER, permission_lines
 from aclog.authorizer.acl import ResourcePattern, StandardAcl, acl_text, code_name
 from aclog.authorizer.acls_image import RuleChange
@@ -20,7 +20,15 @@ from aclog.cli.flags.many_requests import IntentFlags
 from aclog.cli.flags.target import ApplyFlags, DoFlags, RevokedFlags, StepsOutputFlags, TargetFlags, place_address
 from aclog.cli.images import warn_of_unmatched
 from aclog.cli.options import Group
-from aclog.cli.plan import CHANGES, NOTHING, print_plan, print_unless_refused, take_plan_file, write_plan
+from aclog.cli.plan import (
+    CHANGES,
+    NOTHING,
+    note_next_step,
+    print_plan,
+    print_unless_refused,
+    take_plan_file,
+    write_plan,
+)
 from aclog.metalog.errors import ConfigError, printable
 from aclog.ops.plan import place_settings
 from aclog.planning.granting import (
@@ -137,6 +145,7 @@ def finish(place: FoundPlace, intent: IntentChange, do: DoFlags, output: Output)
     if do.out is not None:
         write_plan(plan, do.out)
     if not do.yes:
+        _note_next_step(effects, intent.aside, do, place, output)
         return CHANGES
     flags = ApplyFlags(yes=True, accept_transient=do.accept_transient, force=do.force)
     apply_to_place(plan, place.address, flags, note if output.form is OutputFormat.JSONL else say)
@@ -147,10 +156,21 @@ def _side_effects(place: FoundPlace, intent: IntentChange) -> list[str]:
     """Return what moves that should not, by any generation of Kafka that may decide."""
     each = place.settings.by_generation(place.kafka.generations)
     regions = {
-        generation: side_effects(intent.changes, place.state.contents, settings, intent.aside)
+        generation: [
+            _effect_text(region, intent.aside)
+            for region in side_effects(intent.changes, place.state.contents, settings, intent.aside)
+        ]
         for generation, settings in each.items()
     }
     return list(marked(regions))
+
+
+def _effect_text(region: Region, aside: Direction) -> str:
+    """Return such as `everyone except User:a loses READ on TOPIC t, from any host`."""
+    who = printable(who_text(region.principals))
+    verb = "lose" if aside is Direction.LOST else "gain"
+    several = not region.principals.complement and len(region.principals.named) > 1
+    return f"{who} {verb}{'' if several else 's'} {str(region).removeprefix(f'{who}: ')}"
 
 
 def _tell(lines: Iterable[str], output: Output) -> None:
@@ -165,13 +185,23 @@ def _tell(lines: Iterable[str], output: Output) -> None:
 def _warn_of(effects: Sequence[str], aside: Direction, place: FoundPlace) -> None:
     if not effects:
         return
-    verb, preposition = ("revokes", "from") if aside is Direction.LOST else ("grants", "to")
-    first = "for example" if len(effects) > 1 else "namely"
-    what = f"this plan also {verb} other access, {first} {preposition} {effects[0]}"
+    does = "takes access from others" if aside is Direction.LOST else "grants access to others"
+    what = f"this plan also {does}: {'for example, ' if len(effects) > 1 else ''}{effects[0]}"
     if place.settings_known:
         warn(printable(f"allow.everyone.if.no.acl.found is true, so {what}"))
     else:
         warn(printable(f"allow.everyone.if.no.acl.found is unknown; if it is true, {what}"))
+
+
+def _note_next_step(effects: Sequence[str], aside: Direction, do: DoFlags, place: FoundPlace, output: Output) -> None:
+    """Note for people how the plan is applied."""
+    if do.out is not None:
+        note_next_step(do.out, output)
+    elif output.form is OutputFormat.TEXT:
+        verb, whom = ("take", "from others") if aside is Direction.LOST else ("grant", "to others")
+        also = f"also {verb}s access" if place.settings_known else f"may also {verb} access"
+        needs = f"; it {also} {whom}, which needs --accept-side-effects" if effects else ""
+        note(f"nothing was changed: --yes applies this plan{needs}")
 
 
 def _refusal(aside: Direction, place: FoundPlace) -> str:

@@ -37,7 +37,7 @@ PANELS = {
         "when": Line(
             "List the intervals of a log in which a request was allowed, and the changes at which each began and "
             "ended.",
-            "The intervals of a log in which a request was allowed",
+            "The periods in which a request was allowed",
         ),
         "acls": Line(
             "List, add, remove and copy ACLs, with the flags of kafka-acls.sh, and show their changes.",
@@ -50,7 +50,7 @@ PANELS = {
         "shell": Line(
             "Browse the state as a tree: /acl/id/<uuid>, /acl/resource, /acl/principal, /image, /scram, "
             "/delegationToken, ...",
-            "The state as a tree of files",
+            "Browse the state as files (kafka-metadata-shell.sh)",
         ),
         "console": Line(
             "Show access and its reasons in a browser; pages follow the source, and update by themselves.",
@@ -104,12 +104,12 @@ PANELS = {
         ),
         "drift": Line(
             "Show desired ACLs that are missing, and managed ACLs that are no longer desired and still exist.",
-            "Desired rules that are missing, and leftover ones",
+            "Desired rules missing, managed ones no longer desired",
         ),
     },
     "Access logs": {
         "accesses": Line(
-            "Which rules the accesses of a log use: usage, unused rules, denials, suggestions, what-if, coverage.",
+            "Compare the ACLs with the requests in an access log: use, denials, suggestions, what-if, coverage.",
             "Usage, unused rules, denials, what-if",
         ),
         "spark": Line(
@@ -121,11 +121,11 @@ PANELS = {
     "Run": {
         "serve": Line(
             "Run a node: a controller, a broker, or both, as defined by process.roles in CONFIG.",
-            "Run a node: controller, broker or both",
+            "Run an aclog node: controller, broker or both",
         ),
         "status": Line(
             "Show the leader of a running cluster, its high-water mark, and its replicas.",
-            "The leader, marks and replicas of a running cluster",
+            "The leader, high-water mark and replicas of a cluster",
         ),
         "pdp": Line(
             "Serve authorization decisions to proxies and programs over HTTP, by the rules of a source, which it "
@@ -183,22 +183,19 @@ ACCESSES = {
     "usage": ("usage", "Report which ACLs were needed by the accesses of a log, and which could be removed."),
     "index": (
         "usage-index",
-        (
-            "Add new access-log entries to the index of last use, which `aclog accesses unused` reads for any window "
-            "of days."
-        ),
+        "Record in an index when each ACL was last used; `aclog accesses unused` reads it for any window of days.",
     ),
     "unused": (
         "unused",
-        "List the rules that no access matched, those that matched but were never needed, and those that were needed.",
+        "Report for each ACL whether no access matched it, it made no difference, or it was needed.",
     ),
     "denied": (
         "denied",
-        "List denied requests of an access log, grouped by intent, with the minimal ACLs that would allow them.",
+        "List denied requests of an access log by intent (produce, consume, ...), and the minimal ACLs to allow them.",
     ),
     "suggest": (
         "suggest",
-        "Suggest the minimal rules that keep every access of a log, and grant nothing beyond the current rules.",
+        "Suggest the minimal rules that keep each allowed access of a log, and grant nothing beyond the current rules.",
     ),
     "simulate": (
         "simulate",

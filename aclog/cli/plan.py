@@ -6,6 +6,7 @@ from pathlib import Path
 from click.exceptions import Exit
 
 from aclog.analysis.review.review import markdown_lines, text_lines
+from aclog.authorizer.acl import shell_word
 from aclog.cli.flags.common import (
     AccessesFlags,
     AuthorizerFlags,
@@ -19,7 +20,7 @@ from aclog.cli.flags.common import (
 from aclog.cli.flags.target import ChangeFile, OwnershipFlags, PlanOutputFlags, TargetFlags, WantFlags, place_address
 from aclog.cli.options import Group
 from aclog.cli.transfer.output import is_written_through, open_output
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, printable
 from aclog.ops.extras import need_usage_extra
 from aclog.ops.plan import DesiredRules, Ownership, PlanGoal, new_plan, read_changes_goal, read_goal, report_of
 from aclog.planning.plan import PLAN_BEGIN, Plan, RefusedError, plan_lines, step_object
@@ -30,7 +31,7 @@ from aclog.sources.formats.format import AclsFormat
 from aclog.targets.opening import FoundPlace
 from aclog.terminal.columns import OutputFormat, json_text
 from aclog.terminal.notices import progress
-from aclog.terminal.output import emit, say
+from aclog.terminal.output import emit, note, say
 
 # `aclog plan`: what has to change so that a place holds what a source of rules wants.
 
@@ -150,6 +151,15 @@ def take_plan_file(path: Path | None) -> None:
     path.unlink()
 
 
+def note_next_step(path: Path | None, output: Output) -> None:
+    """Note for people how a plan with changes is applied; `path`: the PLAN file, if it was written."""
+    if output.form is not OutputFormat.TEXT or (path is not None and is_written_through(path)):
+        return
+    word = "PLAN" if path is None else shell_word(str(path)) or str(path)
+    first = "--out PLAN writes this plan, and " if path is None else ""
+    note(printable(f"nothing was changed: {first}`aclog apply {word}` applies {'it' if path is None else 'this plan'}"))
+
+
 def write_plan(plan: Plan, path: Path) -> None:
     """Write a PLAN file, whole or not at all, or through a device or a pipe. Raises as open_output."""
     with open_output(path, binary=False) as file:
@@ -236,4 +246,5 @@ def print_new_plan(
         return NOTHING
     if output.out is not None:
         write_plan(plan, output.out)
+    note_next_step(output.out, how)
     return CHANGES

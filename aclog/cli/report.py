@@ -244,7 +244,7 @@ def _matrix_lines(matrix: "Matrix") -> Iterator[str]:
         yield f"And {matrix.more:,} more principals with fewer ACLs."
         yield ""
     if matrix.more_groups:
-        yield f"And {matrix.more_groups:,} more groups of topics, which the column any TOPIC covers."
+        yield f"And {matrix.more_groups:,} more groups of topics, which the column at least one TOPIC covers."
         yield ""
 
 

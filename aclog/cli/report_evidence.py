@@ -218,6 +218,7 @@ def _use_by_index(path: Path, days: int, choice: "ChosenSource", words: str, sta
     from aclog.ops.report import UseOfAcls
     from aclog.ops.unused import unused_acls, unused_objects, unused_premises
     from aclog.usage.index.usage_index import UsageIndex
+    from aclog.usage.unused import MEANINGS
     from aclog.usage.unused_report import UnusedQuestion
     from aclog.usage.window import DAY
 
@@ -225,11 +226,16 @@ def _use_by_index(path: Path, days: int, choice: "ChosenSource", words: str, sta
     answers = unused_acls(index, choice, UnusedQuestion(days=days, gap=DAY, until=None, ignored=()))
     own = flag_words((("--index", path), ("--days", days)))
     return UseOfAcls(
-        window=f"in {days} days before the latest access of the index",
+        window=_window(days, "index"),
+        meanings=MEANINGS,
         objects=unused_objects(answers),
         command=" ".join(filter(None, ("aclog accesses unused", words, own))),
         premises=list(unused_premises(answers)),
     )
+
+
+def _window(days: int, what: str) -> str:
+    return f"in the {'day that ends' if days == 1 else f'{days:,} days that end'} with the latest access of the {what}"
 
 
 def _use_by_accesses(
@@ -244,6 +250,7 @@ def _use_by_accesses(
     from aclog.ops.usage import AccessLog, judged_days, use_of_acls, youth_text
     from aclog.terminal.output import note
     from aclog.usage.evidence import totals_text
+    from aclog.usage.unused import MEANINGS
 
     log, settings, days = AccessLog.of(flags), settings_of(authorizer), flags.days or _DAYS
     use = use_of_acls(log, choice, settings, days, None, authorizer.configs())
@@ -262,7 +269,8 @@ def _use_by_accesses(
         own.append(("--accesses-timezone", flags.accesses_timezone))
     words = source_words(source, as_of), flag_words((*own, ("--days", days))), shlex.join(authorizer.words())
     return UseOfAcls(
-        window=f"in {days} days before the latest access of the log",
+        window=_window(days, "log"),
+        meanings=MEANINGS,
         objects=use.with_reasons(),
         command=" ".join(filter(None, ("aclog accesses usage", *words))),
         premises=list(use.premises()),

@@ -44,7 +44,7 @@ from aclog.terminal.output import emit, note, say
 
 _MEANINGS = {
     Kind.BREAKS: " (recent accesses denied)",
-    Kind.EVERYONE: " (access for unnamed or anonymous clients)",
+    Kind.EVERYONE: " (access for clients that no rule names, or without a login)",
     Kind.CHECKS: " (aclog.toml or tests changed)",
     Kind.UNREAD: " (content not read)",
 }
@@ -81,7 +81,7 @@ class ChangeFlags:
             "--base",
             metavar="REF",
             help="A branch, tag or commit. The review compares the head with the merge base of the head and REF. "
-            "[dim]Default: the default branch[/]",
+            "[dim]Default: the target branch of a CI job, else the default branch of origin, main or master[/]",
         ),
     ] = None
     fail_on: Annotated[
@@ -89,7 +89,7 @@ class ChangeFlags:
         Option(
             "--fail-on",
             metavar="KINDS",
-            help="Exit with 1 if one of these fails (replaces the default): "
+            help="Exit with 1 if one of these happens (replaces the default): "
             f"{', '.join(f'{kind}{_MEANINGS.get(kind, str())}' for kind in Kind)}; or {NEVER}. "
             f"[dim]Default: {', '.join(_DEFAULTS)}[/]",
         ),
@@ -269,7 +269,7 @@ def review(change: ChangeFlags, flags: ReviewFlags, repository: RepositoryFlags)
     accesses that would be decided differently. Proves or refutes that access to
     the resources in review.untouched (aclog.toml) stays as it is, and that no
     access to those in review.no-gain is gained. Needs no access to a cluster. Exit
-    code 0 if no check of --fail-on fails, 1 if one fails, 2 for bad input.
+    code 0 if no condition of --fail-on is met, 1 if one is met, 2 for bad input.
 
     [bold]Examples[/]
 

@@ -23,11 +23,11 @@ def revoke(
 ) -> None:
     """Show which of a principal's own rules grant the named access; with --yes, remove them.
 
-    Revokes access to the named resources only. A rule with more operations is
-    replaced by rules for the remaining ones; a rule on more names, or for more
-    hosts, stays. The plan lists the rules that still grant the access. Exit code
-    0 if no rule grants it, or all is done; 1 if the plan has changes, or a rule
-    still grants it; 2 if it is refused.
+    Revokes access to the named resources only. A rule that also allows other
+    operations (ALL) is replaced by rules for those. A rule that also covers other
+    names or hosts is not changed. The plan lists the rules that still grant the
+    access. Exit code 0 if no rule grants the access, or --yes has removed it; 1 if
+    changes are left to make, or a rule still grants it; 2 if refused.
 
     [bold]Examples[/]
 

@@ -13,6 +13,7 @@ from aclog.cli.plan import (
     CHANGES,
     NOTHING,
     check_accesses,
+    note_next_step,
     print_plan,
     print_unless_refused,
     take_plan_file,
@@ -112,4 +113,5 @@ def print_way_back(
         return NOTHING
     if output.out is not None:
         write_plan(plan, output.out)
+    note_next_step(output.out, how)
     return CHANGES

@@ -24,7 +24,7 @@ def suggest(
     flags: SuggestFlags,
     output: AnswerFlags,
 ) -> None:
-    """Suggest the minimal rules that keep every access of a log, and grant nothing beyond the current rules.
+    """Suggest the minimal rules that keep each allowed access of a log, and grant nothing beyond the current rules.
 
     The suggestion allows every access of the window that a current rule allows,
     and no request that is denied now. Both are proved before anything is printed.

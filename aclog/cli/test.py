@@ -44,7 +44,8 @@ def test(
 ) -> None:
     """Test which principals have access, which have none, and which rule decides.
 
-    A test that passes is proved for every request that it describes. Tests are
+    A test that passes holds for every request that it describes, not only for
+    samples. Tests are
     YAML files, or JSON lines of requests with their decisions. A source flag, such
     as --log or --acls, selects the rules to test; without one, the test file does.
     Exit code 0 if all tests pass, 1 if one fails, 2 for bad input.

@@ -103,7 +103,7 @@ app = Group()
 
 @app.command()
 def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: AnswerFlags) -> None:
-    """List the rules that no access matched, those that matched but were never needed, and those that were needed.
+    """Report for each ACL whether no access matched it, it made no difference, or it was needed.
 
     The index records by day which rules accesses matched and needed. A rule is
     reported as never used only if it was in force in the whole window and every

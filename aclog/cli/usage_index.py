@@ -59,7 +59,7 @@ def usage_index(
     output: AnswerFlags,
     flags: IndexFlags,
 ) -> None:
-    """Add new access-log entries to the index of last use, which `aclog accesses unused` reads for any window of days.
+    """Record in an index when each ACL was last used; `aclog accesses unused` reads it for any window of days.
 
     Entries are identified by the content of the files: a file that was rotated,
     compressed or copied counts once, and only the new part of a file that has

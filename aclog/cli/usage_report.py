@@ -49,7 +49,7 @@ from aclog.usage.evidence import totals_text
 from aclog.usage.judging import UsageReport
 from aclog.usage.simulation import Change, Simulation
 from aclog.usage.suggestion import NOT_JUDGED, SuggestedRule, Suggestion
-from aclog.usage.unused import Answer
+from aclog.usage.unused import MEANINGS, Answer
 from aclog.usage.window import Counts, unread_text
 
 # The report of `aclog accesses usage`.
@@ -109,7 +109,7 @@ def _unjudged(usage_report: UsageReport) -> Iterator[str]:
     for row in rules.slice(0, _SHOWN_UNJUDGED).to_pylist():
         yield f"  {Answer.NOT_JUDGED.value:<14}  {_rule_text(row)}: {why_unjudged(row, usage_report)}"
     if len(rules) > _SHOWN_UNJUDGED:
-        yield f"  ... and {len(rules) - _SHOWN_UNJUDGED:,} more {Answer.NOT_JUDGED.value} (--format table or jsonl)"
+        yield f"  ... and {len(rules) - _SHOWN_UNJUDGED:,} more; --format table and --format jsonl list all"
 
 
 def _counted(counts: Counts) -> list[tuple[str, str]]:
@@ -126,18 +126,10 @@ def _counted(counts: Counts) -> list[tuple[str, str]]:
     return [(f"{count:,}", what) for count, what in listed]
 
 
-_MEANINGS: Final = {
-    Answer.NEVER_MATCHED: "no access matched the ACL",
-    Answer.NEVER_NEEDED: "every access would be decided the same without it",
-    Answer.NEEDED: "an access would be decided differently without it",
-    Answer.NOT_JUDGED: "not in force for the entire window, or its use is unknown",
-}
-
-
 def _answers(rules: pa.Table) -> list[tuple[str, str, str, str]]:
     answers = rules.column("answer").to_pylist()
     rows, removable = Counter(answers), Counter(compress(answers, rules.column("removable").to_pylist()))
-    return [(f"{rows[each]:,}", f"{removable[each]:,}", each.value, _MEANINGS[each]) for each in Answer]
+    return [(f"{rows[each]:,}", f"{removable[each]:,}", each.value, MEANINGS[each]) for each in Answer]
 
 
 # What `aclog accesses usage` prints: a summary for people, or a row for each ACL.
@@ -186,7 +178,7 @@ def _removable(usage_report: UsageReport) -> Iterator[str]:
         for row in rules.slice(0, _SHOWN_RULES).to_pylist():
             yield f"  {row['answer']:<14}  {_rule_text(row)}"
         if len(rules) > _SHOWN_RULES:
-            yield f"  ... and {len(rules) - _SHOWN_RULES:,} more (--format table or jsonl)"
+            yield f"  ... and {len(rules) - _SHOWN_RULES:,} more; --format table and --format jsonl list all"
     else:
         yield "no ACL is known to be removable"
 
@@ -247,7 +239,7 @@ def refusal_lines(tally: Refusals, attempts: Sequence[Attempt], rules: Rules, un
     """Yield the lines; `unknown`: what could refuse more."""
     distinct = len(tally.refusals)
     yield unknown.decided(
-        f"{plural(tally.refused, 'access')} denied ({distinct:,} distinct), {tally.allowed:,} allowed"
+        f"{plural(tally.refused, 'access')} denied ({plural(distinct, 'distinct request')}), {tally.allowed:,} allowed"
     )
     if not attempts:
         return
@@ -259,6 +251,7 @@ def refusal_lines(tally: Refusals, attempts: Sequence[Attempt], rules: Rules, un
     yield from aligned(_HEADER, (_cells(line, own, rules) for line, own in ordered[:_MAX_LINES]))
     if len(ordered) > _MAX_LINES:
         yield f"... and {len(ordered) - _MAX_LINES:,} more lines: --format jsonl"
+    yield "an attempt: one request, or a DESCRIBE and the READ or WRITE after it"
     yield ""
     added = len({rule for attempt in attempts for rule in attempt.missing})
     overruled, without = sum(each.overruled for each in attempts), sum(each.without_rule for each in attempts)
@@ -381,9 +374,10 @@ def suggestion_lines(suggestion: Suggestion, *, now: int, explain: bool) -> Iter
     allows = [rule for rule in rules if rule.evidence.accesses]
     prefixes = sum(rule.acl.pattern_type == PatternType.PREFIXED for rule in allows)
     suggested = plural(len(rules), "suggested rule")
-    contents = f": {suggested}, and {plural(staying, 'unchanged rule')} of other principals" if staying else ""
-    after = f"{len(rules) + staying:,} with the suggestion"
-    yield f"{plural(now, 'rule')} now, {after}{contents}"
+    present = "the present rule" if now == 1 else f"the {now:,} present rules"
+    replaced = f"{now - staying:,} of {present}" if staying else present
+    others = f"; {plural(staying, 'rule')} of other principals {'stays' if staying == 1 else 'stay'}" if staying else ""
+    yield f"{suggested} would replace {replaced}{others}"
     unjudged = sum(rule.why.startswith(NOT_JUDGED) for rule in rules)
     retained = len(rules) - len(allows) - unjudged
     parts = (
@@ -414,10 +408,10 @@ def _lines(rule: SuggestedRule, *, explain: bool) -> Iterator[str]:
     yield f"  {acl_text(rule.acl)}"
     evidence = rule.evidence
     if evidence.accesses:
-        intents = f"{', '.join(rule.intents)}: " if rule.intents else ""
+        intents = f", to {' and '.join(rule.intents)}" if rule.intents else ""
         names = f" on {rule.names:,} names" if rule.names > 1 else ""
         when = f", {shown_time(evidence.first)} to {shown_time(evidence.last)}" if evidence.first is not None else ""
-        yield f"    {intents}{evidence.accesses:,} accesses{names}{when}; {_replaced(rule)}"
+        yield f"    {evidence.accesses:,} accesses{names}{when}{intents}; {_replaced(rule)}"
     if rule.why and (explain or rule.acl.permission_type != AclPermissionType.ALLOW or not evidence.accesses):
         yield f"    {rule.why}"
 
@@ -452,7 +446,7 @@ def print_suggestion(suggested: ProvedSuggestion, flags: SuggestFlags, output: O
 
 
 _MAX_ROWS: Final = 10
-_UNCOUNTED: Final = "not counted"
+_UNCOUNTED: Final = "-"
 _SIDES: Final = ("before", "after")
 
 FLIP_COLUMNS: Final = (
@@ -501,6 +495,9 @@ def _summary(simulation: Simulation, ordered: Any, *, is_sure: bool) -> Iterator
     if simulation.unread or not is_sure:
         rows.append((f"{unjudged:,}", _UNCOUNTED, Answer.NOT_JUDGED.value))
     yield from aligned(("accesses", "distinct requests", "change"), rows)
+    if not len(ordered) and is_sure and not simulation.unread:
+        yield ""
+        yield "no logged access would be decided differently"
     for change in Change:
         flips = ordered.filter(pc.equal(changes, pa.scalar(change.value)))
         if len(flips):

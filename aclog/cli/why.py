@@ -109,7 +109,10 @@ class WhyFlags:
     group: Annotated[
         str | None,
         Option(
-            "--group", metavar="NAME", help="With --consume: the group. [dim]Default: any[/]", rich_help_panel=_PANEL
+            "--group",
+            metavar="NAME",
+            help="With --consume: the group. [dim]Default: READ on at least one group is enough[/]",
+            rich_help_panel=_PANEL,
         ),
     ] = None
     host: Annotated[
@@ -372,13 +375,13 @@ app = Group()
 def why(request: WhyFlags, source: SourceFlags, authorizer: AuthorizerFlags, output: AnswerFlags) -> None:
     """Show in a few lines why a request is allowed or denied, since when, by which change, and the smallest fix.
 
-    NAME is a topic and the operation is READ unless you name others. The exit
-    code is 0 if the request is ALLOWED, and 1 if it is DENIED. `aclog explain`
-    shows every rule that takes part.
+    By default NAME is a topic, and the operation is READ. The exit code is 0 if
+    the request is ALLOWED, and 1 if it is DENIED. `aclog explain` shows every rule
+    that takes part.
 
-    A log shows since when the answer is what it is, and the change that made it:
-    its offset and time, and, if `aclog apply` made it, who ran it, and the commit
-    of the rules.
+    If SOURCE is a log, the output also has the change that led to this answer: its
+    offset and time and, for a change by `aclog apply`, who ran it and the git
+    commit of the rules.
 
     [bold]Examples[/]
 
@@ -455,7 +458,8 @@ def lines(answer: Answer) -> Iterator[str]:
         yield _line(str(of), f"{other.verdict} {other.explanation.decision.text}")
     yield _line("since", _since_text(answer))
     if (before := answer.before) is not None:
-        yield _line("before", f"{before.result.value} by {_decided_text(before)}")
+        what = "" if answer.intent is None else f"{action_text(explanation)} was "
+        yield _line("before", f"{what}{before.result.value} by {_decided_text(before)}")
     for miss in explanation.near_misses:
         yield _line("near", miss)
     of_others = (each for each in explanation.rules if each.role is Role.OTHER_HOST)
@@ -512,7 +516,8 @@ def _since_text(answer: Answer) -> str:
     time = "" if event.timestamp < 0 else f"{time_text(event.timestamp)} ({_age(event.timestamp)})"
     if event.change is not None:
         start = f"{time}, " if time else ""
-        return f"{start}offset {event.offset}: {change_text(event.change)}{made_by_text(since.made_by)}"
+        made = f"{change_text(event.change)}{made_by_text(since.made_by)}"
+        return f"{start}offset {event.offset}: {made}{_intent_text(answer.intent, since)}"
     premises = answer.shown.explanation.premises
     never = premises.decided("never denied" if since.allowed else "never allowed")
     begins = f", offset {event.offset} or before" if event.offset else ""
@@ -522,6 +527,14 @@ def _since_text(answer: Answer) -> str:
     before = answer.before_rule
     by = "" if before is None else f"; before: {_decided_text(before)}"
     return f"{text}; by this rule {_added_text(since.rule_added)}{by}"
+
+
+def _intent_text(intent: Intent | None, since: Since) -> str:
+    """Return what a change did for an intent: its rule is only one of those that an intent needs."""
+    if intent is None:
+        return ""
+    all_or_not = "all" if since.allowed else "not all"
+    return f"; since then, {all_or_not} that a client needs to {intent} is allowed"
 
 
 def _added_text(event: Event) -> str:

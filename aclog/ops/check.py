@@ -252,9 +252,9 @@ def question_of(
         text = f"no principal except {', '.join(named)} may {what}"
         negation = f"at least one principal other than {', '.join(named)} may {some}"
     elif asked.narrows:
-        text, negation = f"{_UNNAMED} may not {what}", f"{_UNNAMED} may {some}"
+        text, negation = f"{_UNNAMED_OTHERS} may not {what}", f"{_UNNAMED} may {some}"
     else:
-        text, negation = f"{_UNNAMED} have no access", f"{_UNNAMED} have some access"
+        text, negation = f"{_UNNAMED_OTHERS} have no access", f"{_UNNAMED} have some access"
     return Question(
         claim=Claim(check=check, text=text, negation=negation),
         query=query,
@@ -265,6 +265,7 @@ def question_of(
 
 
 _UNNAMED = "principals not named in any rule"
+_UNNAMED_OTHERS = f"{_UNNAMED}, except super users,"
 
 
 def _none_of(principals: Sequence[str]) -> str:

@@ -461,7 +461,7 @@ def lint_report(
 
 
 _NEEDED = {
-    "--accesses": "an access log (--accesses)",
+    "--accesses": "an access log, such as kafka-authorizer.log (--accesses)",
     "--topics": "the existing topics (--topics)",
     "--topics or --groups": "the existing topics or groups (--topics or --groups)",
 }
@@ -476,10 +476,11 @@ def not_judged(inputs: LintInputs, *, history: bool) -> str | None:
     if not lacking:
         return None
     parts = (
-        f"{' and '.join(names)} {'need' if names[1:] else 'needs'} {_NEEDED.get(what, what)}"
+        f"{'checks' if names[1:] else 'check'} {' and '.join(names)}, which {'need' if names[1:] else 'needs'} "
+        f"{_NEEDED.get(what, what)}"
         for what, names in lacking.items()
     )
-    return f"skipped checks: {'; '.join(parts)}"
+    return f"skipped: {'; '.join(parts)}"
 
 
 def _past(

@@ -23,7 +23,16 @@ from aclog.analysis.regions import EVERYONE, Names, Query, Subtree, common, only
 from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_rows
 from aclog.analysis.who_can import SUPER_USER, Permission, access_text, permissions, reason_lines
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, acl_text
-from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType
+from aclog.authorizer.codes import (
+    CLUSTER_NAME,
+    SUPPORTED_OPERATIONS,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    PatternType,
+    ResourceType,
+)
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG
 from aclog.metalog.errors import plural
 from aclog.ops.lint import lint_source
 from aclog.ops.policies import StatedSettings, policy_of, read_premises, settings_of
@@ -170,11 +179,14 @@ class UseOfAcls:
     """The use of ACLs in a window, and its premises."""
 
     window: str
+    """The end of a sentence: in which days."""
     objects: Iterable[Mapping[str, object]]
     """An object for each ACL, with a `reason` if it is not judged."""
+    meanings: Mapping[str, str]
+    """Of each verdict."""
     command: str
     premises: Sequence[str]
-    """Sentences: what the answers do not count."""
+    """Sentences: what the verdicts do not count."""
     totals: str = ""
     """How many ACLs are in the state, and how many were removed, if any was."""
 
@@ -271,7 +283,7 @@ def report(question: ReportQuestion) -> Report:
         ("Last record", timestamp),
         ("SHA-256 of the ACLs", digest(rows)),
         ("Super users", ", ".join(sorted(settings.super_users)) or _no_super_users(question.stated)),
-        ("Resources without ACLs", _OPEN if settings.allow_everyone else _CLOSED),
+        ("Resources without ACLs", _without_acls(question.stated)),
         *([("Accepted unread", ", ".join(question.accepted))] if question.accepted else []),
         *([("Settings of lint", str(question.settings.file))] if question.settings.file is not None else []),
         ("Report made", timestamp_text(question.now)),
@@ -291,8 +303,13 @@ def _no_super_users(stated: StatedSettings) -> str:
     return "unknown: no --super-users given" if stated.super_users is None else "none"
 
 
-_OPEN = "open to everyone (allow.everyone.if.no.acl.found is true)"
-_CLOSED = "closed to all except super users (allow.everyone.if.no.acl.found is false)"
+def _without_acls(stated: StatedSettings) -> str:
+    if stated.allow_everyone:
+        return "open to everyone (allow.everyone.if.no.acl.found is true)"
+    known = "is false" if ALLOW_EVERYONE_CONFIG in stated.configs() else "is assumed false, Kafka's default"
+    return f"closed to all except super users (allow.everyone.if.no.acl.found {known})"
+
+
 _KEYS = ",".join(RULE_KINDS)
 _Row: TypeAlias = tuple[str | None, ...]
 """The cells of an ACL, as aclog.analysis.rows.rule_tables.RULE_KINDS."""
@@ -363,7 +380,7 @@ def _numbers(question: ReportQuestion, rules: Sequence[_Row]) -> ReportSection:
         ("DENY ACLs", permission_types["DENY"]),
         ("principals", len(principals)),
         ("names of resources", len(names)),
-        ("hosts", len(hosts)),
+        ("hosts (* counts as one)", len(hosts)),
         ("PREFIXED ACLs", patterns["PREFIXED"]),
     )
     count = "SELECT {0}, count(*) AS acls FROM acls GROUP BY ALL ORDER BY acls DESC, {0}"
@@ -405,10 +422,13 @@ _LETTERS: Final = {
 }
 _OTHER_LETTER: Final = "d"
 _LEGEND: Final = (
-    "What each principal may do, after all DENY rules. A letter means: on at least one resource of the column, from at "
-    "least one host. R: READ; W: WRITE or IDEMPOTENT_WRITE; C: CREATE; D: DELETE; A: ALTER or ALTER_CONFIGS; K: "
-    "CLUSTER_ACTION; d: none of these, only other operations such as DESCRIBE."
+    "What each principal may do, after all DENY rules. A letter means that the principal may do the operation on at "
+    "least one resource of the column, not necessarily on every one, from at least one host. R: READ; W: WRITE or "
+    "IDEMPOTENT_WRITE; C: CREATE; D: DELETE; A: ALTER or ALTER_CONFIGS; K: CLUSTER_ACTION; d: none of these, only "
+    "other operations such as DESCRIBE."
 )
+_SUPPORTED: Final = {kind: sum(1 << each for each in some) for kind, some in SUPPORTED_OPERATIONS.items()}
+"""The operations of requests on a type of resource; ALL on one grants others as well, which no request has."""
 _SEPARATOR = re.compile(r"(?<=[._-])")
 _WHOLE_TYPES: Final = (
     ResourceType.TOPIC,
@@ -436,7 +456,7 @@ def _access(
     first = [each for each in principals if ":" in each][:MOST_PRINCIPALS]
     rows = [("any other principal", _cells(unnamed, groups))]
     rows += [(each, _cells(permissions(policy, Query(principals=only(each))), groups)) for each in first]
-    whole = (each.name if each is ResourceType.CLUSTER else f"any {each.name}" for each in _WHOLE_TYPES)
+    whole = (each.name if each is ResourceType.CLUSTER else f"at least one {each.name}" for each in _WHOLE_TYPES)
     columns = (*(f"TOPIC {each}*" for each in groups), *whole)
     # Without a principal that is not shown, a type of resource without a letter is one without access.
     is_shown = [len(first) < len(principals) or any(cells[at].text for _, cells in rows) for at in range(len(columns))]
@@ -473,7 +493,8 @@ def _cells(granted: Iterable[Permission], groups: Sequence[str]) -> tuple[Cell, 
                     masks[at] |= region.operations
         if region.resource_type in _WHOLE_TYPES:
             masks[len(groups) + _WHOLE_TYPES.index(region.resource_type)] |= region.operations
-    return tuple(map(_cell, masks))
+    types = (*(ResourceType.TOPIC for _ in groups), *_WHOLE_TYPES)
+    return tuple(_cell(mask & _SUPPORTED[each]) for mask, each in zip(masks, types, strict=True))
 
 
 def _cell(mask: int) -> Cell:
@@ -517,7 +538,7 @@ def _changes(question: ReportQuestion) -> ReportSection:
                 chart=_chart(timed),
             ),
             Part(
-                text="The newest changes.",
+                text=_newest(len(changes)),
                 command=question.bare_command(listing),
                 table=_table(
                     ("offset", "time", "change", "ACL"),
@@ -530,6 +551,13 @@ def _changes(question: ReportQuestion) -> ReportSection:
             ),
         ),
     )
+
+
+def _newest(count: int) -> str:
+    """Return the heading of the table of changes."""
+    if count <= MOST_ROWS:
+        return f"All {count:,} changes, newest first." if count > 1 else f"{plural(count, 'change')}."
+    return f"The newest {MOST_ROWS:,} of {count:,} changes."
 
 
 def _time(change: Change) -> str:
@@ -613,9 +641,12 @@ def _admins(question: ReportQuestion, policy: Policy) -> ReportSection:
     cluster = ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME, pattern_type=PatternType.LITERAL)
     parts = []
     for operation, what in (
-        (AclOperation.ALTER, "may change ACLs, credentials and quotas (ALTER on the cluster)"),
+        (AclOperation.ALTER, "may change ACLs and SCRAM credentials (ALTER on the cluster)"),
         (AclOperation.CLUSTER_ACTION, "may act as brokers (CLUSTER_ACTION)"),
-        (AclOperation.ALTER_CONFIGS, "may change settings of brokers (ALTER_CONFIGS on the cluster)"),
+        (
+            AclOperation.ALTER_CONFIGS,
+            "may change settings of brokers, and client quotas (ALTER_CONFIGS on the cluster)",
+        ),
     ):
         query = Query(resources=(cluster,), operations=1 << operation)
         table = _table(("principals", "access", "by"), _granted_rows(permissions(policy, query)))
@@ -684,7 +715,7 @@ def _unused(question: ReportQuestion) -> ReportSection:
     for each in use.objects:
         answer = str(each["answer"])
         counts[answer] += 1
-        rule = " ".join(str(each[key]) for key in _RULE_TEXT_KEYS)
+        rule = _rule_text(each)
         if removed := each.get("removedAt"):
             removed_unjudged += answer == "NOT_JUDGED"
             rule = f"{rule} (removed {removed})"
@@ -699,21 +730,25 @@ def _unused(question: ReportQuestion) -> ReportSection:
     gone = f", {removed_unjudged:,} of them removed" if removed_unjudged else ""
     parts = [
         Part(
-            text=f"The use of each ACL {use.window}.{f' {use.totals}.' if use.totals else ''}",
+            text=f"Use of each ACL {use.window}.{f' {use.totals}.' if use.totals else ''}",
             command=use.command,
-            table=_table(("answer", "ACLs"), ((answer, f"{number:,}") for answer, number in sorted(counts.items()))),
+            table=_table(
+                ("verdict", "ACLs", "meaning"),
+                ((answer, f"{number:,}", use.meanings[answer]) for answer, number in sorted(counts.items())),
+            ),
         ),
     ]
     if use.premises:
-        premises = _table(("premise",), ((each,) for each in use.premises))
-        parts.append(Part(text="What these answers assume, or do not count.", command=use.command, table=premises))
-    premised = ", on the premises above" if use.premises else ""
-    removable_acls = plural(removable_count, "ACL")
+        limits = _table(("limit",), ((each,) for each in use.premises))
+        parts.append(Part(text="Limits of these verdicts.", command=use.command, table=limits))
+    limited = ", within the limits above" if use.premises else ""
+    can_go = f"{plural(removable_count, 'ACL')} can be removed without changing any decision of the window{limited}."
+    none = "No ACL is known to be removable" + (": none was judged." if unjudged_count == counts.total() else ".")
     parts += [
         Part(
-            text=f"{removable_acls} can be removed without changing any decision of the window{premised}.",
+            text=can_go if removable_count else none,
             command=use.command,
-            table=_table(("answer", "ACL"), removable, removable_count) if removable else None,
+            table=_table(("verdict", "ACL"), removable, removable_count) if removable else None,
         ),
         Part(
             text=f"{plural(unjudged_count, 'ACL')} could not be judged{gone}.",
@@ -724,9 +759,10 @@ def _unused(question: ReportQuestion) -> ReportSection:
     return ReportSection(section=Section.UNUSED, title=title, parts=tuple(parts))
 
 
-_RULE_TEXT_KEYS: Final = (
-    "permissionType", "principal", "operation", "resourceType", "patternType", "resourceName", "host",
-)  # fmt: skip
+def _rule_text(row: Mapping[str, object]) -> str:
+    """Return an ACL as acl_text does; a row may have names of a newer Kafka, which are no codes."""
+    resource = f"{row['resourceType']} {row['patternType']} {str(row['resourceName'])!r}"
+    return f"{row['permissionType']} {row['principal']} {row['operation']} on {resource} from {row['host']}"
 
 
 # Drift from desired rules, and tests of rules.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import cache, cached_property, partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ from aclog.analysis.review.review import (
     replacements,
 )
 from aclog.analysis.rows.folding import rows
-from aclog.analysis.rows.report import ReportRow, decided_by_text, example_text, markdown_text, row_lines
+from aclog.analysis.rows.report import ReportRow, decided_by_text, example_text, markdown_text, message_lines, row_lines
 from aclog.analysis.rows.report import sarif_log as difference_log
 from aclog.analysis.rule_tests.case import Failure, Outcome, parse_resource, resource_text, with_ids
 from aclog.analysis.rule_tests.results import EachRun, nearest_change
@@ -235,6 +235,13 @@ class Protected:
             return f"no principal gains access to {name}"
         return f"{name} is decided as before"
 
+    def negation(self, *, is_sure: bool) -> str:
+        """Return what is so if it is refuted, or only may be: rules may have values known after apply only."""
+        name = resource_text(self.resource)
+        if self.setting is Protection.NO_GAIN:
+            return f"at least one principal {'gains' if is_sure else 'may gain'} access to {name}"
+        return f"{name} {'is' if is_sure else 'may be'} decided differently for at least one request"
+
     @property
     def directions(self) -> Collection[Direction]:
         """Those of the differences that refute it."""
@@ -260,28 +267,36 @@ def prove(resources: Sequence[Protected], compared: Mapping[Generation | None, C
 
 def _prove(protected: Protected, compared: Mapping[Generation | None, Comparison]) -> Proof:
     refuting = {
-        generation: list(chain(_refuting(protected, each), _symbols_refuting(protected.resource, each)))
+        generation: [*_refuting(protected, each), *_symbols_refuting(protected.resource, each)]
         for generation, each in compared.items()
     }
-    by = [generation for generation, lines in refuting.items() if lines]
+    by = [generation for generation, found in refuting.items() if found]
     return Proof(
         text=protected.text,
         holds=not by,
-        details=tuple(marked(refuting)),
+        negation=protected.negation(
+            is_sure=any(isinstance(row, ReportRow) for found in refuting.values() for row in found)
+        ),
+        details=tuple(marked({each: _lines(found, row_lines) for each, found in refuting.items()})),
+        messages=tuple(marked({each: _lines(found, message_lines) for each, found in refuting.items()})),
         only=by[0] if len(by) == 1 else None,
         setting=protected.setting,
         resource=resource_text(protected.resource),
     )
 
 
-def _refuting(protected: Protected, comparison: Comparison) -> Iterator[str]:
+def _lines(found: Iterable[ReportRow | str], lines_of: Callable[[ReportRow], Iterable[str]]) -> list[str]:
+    return [line for each in found for line in ((each,) if isinstance(each, str) else lines_of(each))]
+
+
+def _refuting(protected: Protected, comparison: Comparison) -> Iterator[ReportRow]:
     query = Query(resources=(protected.resource,))
     changed = [change.acl for change in comparison.changes]
     each_difference = differences(comparison.old, comparison.new, query=query, changed=changed)
     regions = [each for each in each_difference if each.direction in protected.directions]
     changes = ((change.added, change.acl) for change in comparison.changes)
     for row in islice(rows(regions, comparison.old, comparison.new, changes), _MAX_ROWS):
-        yield from row_lines(ReportRow(row=row, origins=comparison.origins))
+        yield ReportRow(row=row, origins=comparison.origins)
 
 
 def _symbols_refuting(resource: ResourcePattern, comparison: Comparison) -> Iterator[str]:
@@ -403,7 +418,7 @@ def sarif_log(review: Review, new: LintReport, *, version: str) -> JsonObject:
         UNREAD_RULE,
     ]
     refuted = (
-        Item(text=f"{each.text}{only_on(each.only)}", details=each.details) for each in review.proofs if not each.holds
+        Item(text=f"{each.text}{only_on(each.only)}", details=each.messages) for each in review.proofs if not each.holds
     )
     run["results"] += [*other["results"], *_results(_PROOF, refuted), *_results(_TEST, review.tests.failures)]
     run["results"] += [

@@ -569,7 +569,8 @@ def holes_text(usage_report: UsageReport) -> str:
 
 def days_text(number: int, usage_report: UsageReport) -> str:
     """Return a number of days of all that the window touches: of 90 days that begin at noon, these are 91 dates."""
-    return f"{number:,} of the {plural(len(usage_report.window.days), 'date')} that the window touches"
+    count = len(usage_report.window.days)
+    return f"{number:,} of the {count:,} UTC {'date' if count == 1 else 'dates'} of the window, partial ones included"
 
 
 def empty_days(usage_report: UsageReport) -> list[date]:

@@ -166,7 +166,7 @@ _REGIONS = 3
 """How many regions are listed per delete."""
 
 _TITLES = {
-    Batching.ALL: "Steps (in this order, applied atomically)",
+    Batching.ALL: "Steps (applied together, atomically)",
     Batching.RESOURCE: "Steps (in this order; steps with the same number are atomic)",
     Batching.RULE: "Steps (in this order, each applied separately)",
 }
@@ -273,7 +273,7 @@ class _Writer:
         if plan.is_empty:
             return "nothing to do"
         adds = sum(step.adds for step in plan.steps)
-        adopted = f", {len(plan.adopt):,} to adopt" if plan.adopt else ""
+        adopted = f", {plural(len(plan.adopt), 'existing rule')} to adopt (record as managed)" if plan.adopt else ""
         released = f", {len(plan.release):,} to release" if plan.release else ""
         return f"{plural(adds, 'rule')} to add, {len(plan.steps) - adds:,} to delete{adopted}{released}"
 
@@ -284,8 +284,8 @@ class _Writer:
         else:
             at = "" if plan.base.end_offset is None else f" at offset {plan.base.end_offset}"
             journal = plan.journal
-            owned = plural(change.owned, "managed rule")
-            managed = "" if journal is None else f"; {owned} according to the journal {journal.path}"
+            owned = plural(change.owned, "rule")
+            managed = "" if journal is None else f"; the journal {journal.path} records {owned} as managed"
             yield f"{report.name}: {plural(plan.base.rules, 'rule')}{at}{managed}"
         if not plan.settings_known:
             yield (

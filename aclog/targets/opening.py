@@ -403,6 +403,7 @@ def told_outcome(plan: Plan, outcome: Outcome, name: str) -> str:
         return f"{name}: this plan is applied already (apply {outcome.apply}); nothing was changed"
     added = sum(step.adds for step in plan.steps)
     before = f" ({outcome.completed_before:,} steps were already done)" if outcome.completed_before else ""
-    adopted = f", {len(plan.adopt):,} adopted" if plan.adopt else ""
+    existing = plural(len(plan.adopt), "existing rule")
+    adopted = f", {existing} recorded as managed (adopted)" if plan.adopt else ""
     deleted = len(plan.steps) - added
-    return f"{name}: {plural(added, 'rule')} added, {deleted:,} deleted{adopted}{before}; apply {outcome.apply}"
+    return f"{name}: {plural(added, 'rule')} added, {deleted:,} deleted{adopted}{before}; apply id: {outcome.apply}"

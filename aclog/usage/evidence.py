@@ -75,8 +75,8 @@ class Youth:
         if not most:
             return f"no ACL can be judged: {reason}. No window of whole days is short enough to judge one"
         number = int((self.days >= most).sum())
-        judged = f"{number:,} of {plural(self.present, 'ACL')} in force at the end of the window can be judged"
-        return f"no ACL can be judged: {reason}. With --days {most}, {judged}"
+        judged = f"{number:,} of the {plural(self.present, 'ACL')} in force at the end of the window"
+        return f"no ACL can be judged: {reason}. {judged} can be judged with --days {most}"
 
 
 def _unlogged(report: UsageReport) -> Counter[str]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from heapq import heappop, heappush
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import numpy as np
 from attrs import define, field, frozen
@@ -565,6 +565,15 @@ class Answer(StrEnum):
     NOT_JUDGED = "NOT_JUDGED"
     """The ACL is not known to have been in force in the whole window, or an access that may have needed it could not be
     read or decided."""
+
+
+MEANINGS: Final = {
+    Answer.NEVER_MATCHED: "no access matched the ACL",
+    Answer.NEVER_NEEDED: "every access would be decided the same without it",
+    Answer.NEEDED: "an access would be decided differently without it",
+    Answer.NOT_JUDGED: "not in force for the entire window, or its use is unknown",
+}
+"""Of each answer, for people."""
 
 
 # The answer about each ACL of a state, and the reason why some are not judged.

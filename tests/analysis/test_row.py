@@ -209,7 +209,7 @@ def test_names_that_are_too_many_to_list_are_a_bound_without_what_is_denied_anyw
         "(some principals, names and hosts may be unaffected)"
     )
     assert lines[-2] == "  covers up to 2 existing topics"
-    assert lines[-1].startswith("  for example User:app-0 READ on a topic named 'team-0.topic-0' from 127.0.0.1 ")
+    assert lines[-1].startswith("  for example User:app-0 READ on a topic named 'team-0.topic-0' from 127.0.0.1; ")
 
 
 def test_each_form_for_people_says_it() -> None:
@@ -232,9 +232,9 @@ def test_an_exact_row_does_not_say_it() -> None:
 @pytest.mark.parametrize(
     ("topics", "example"),
     [
-        (None, "a topic named 'pii-' (placeholder)"),
-        ([], "a topic named 'pii-' (placeholder)"),
-        (["orders"], "a topic named 'pii-' (placeholder)"),
+        (None, "a topic named 'pii-' (an example name)"),
+        ([], "a topic named 'pii-' (an example name)"),
+        (["orders"], "a topic named 'pii-' (an example name)"),
         (["orders", "pii-b", "pii-a"], "a topic named 'pii-a'"),
         (["pii-", "pii--a"], "a topic named 'pii-'"),
     ],
@@ -244,7 +244,7 @@ def test_the_example_is_on_an_existing_topic_if_one_is_known(topics: list[str] |
     names = None if topics is None else ExistingNames.of(topics)
     (report,) = Comparison.of(Policy(image_of([])), Policy(image_of([come])), topics=names).rows()
     *_, last = row_lines(report)
-    assert last.startswith(f"  for example User:a READ on {example} from 127.0.0.1 (before: DefaultDeny; after: ALLOW ")
+    assert last.startswith(f"  for example User:a READ on {example} from 127.0.0.1; before: DefaultDeny; after: ALLOW ")
     assert report.row.witness in report.row
 
 

@@ -178,7 +178,7 @@ def test_the_text():
         "DENIED: User:a READ TOPIC 't' from 10.0.0.1",
         f"based on MatchingAcl(acl={acl(DENY, ALL, principal='User:*')})",
         "",
-        "2 ACLs on this resource (decides: 1, other host: 1)",
+        "2 ACLs whose pattern matches this resource (1 decides, 1 is for another host)",
         "  decides     DENY User:* ALL on TOPIC LITERAL 't' from *",
         "  other host  ALLOW User:a READ on TOPIC LITERAL 't' from 10.0.0.9",
         "",

@@ -122,7 +122,7 @@ def test_no_public(write):  # noqa: F811
     assert verdict(refuted) == "REFUTED"
     assert refuted.lines[0] == "REFUTED: principals not named in any rule have some access"
     narrowed = aclog("check", "no-public", *acls, "--group", "g").lines
-    assert narrowed == ["PROVED: principals not named in any rule may not access GROUP g"]
+    assert narrowed == ["PROVED: principals not named in any rule, except super users, may not access GROUP g"]
     assert "principals not named in any rule: DESCRIBE on TOPIC" in refuted.out
     assert verdict(aclog("check", "no-public", *acls, "--operation", "READ")) == "PROVED"
     assert verdict(aclog("check", "no-public", *acls, "--group", "g")) == "PROVED"

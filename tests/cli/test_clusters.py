@@ -38,7 +38,7 @@ def test_each_cluster_is_linted_by_itself(repository: Repository) -> None:
     assert heads == ["cluster dev", "cluster prod 1"]
     assert found.out.count("principal-without-type") == 1
     for name in ("dev", "prod 1"):
-        assert f"aclog: note: cluster {name}: skipped checks: " in found.err
+        assert f"aclog: note: cluster {name}: skipped: check" in found.err
     rows = [json.loads(line) for line in aclog("lint", "--format", "jsonl").lines]
     assert {(row["cluster"], row["lint"]) for row in rows} >= {("dev", "13"), ("prod 1", "05")}
     assert json.loads(aclog("lint", "--format", "json").out) == rows
@@ -58,10 +58,10 @@ def test_each_cluster_is_reviewed_by_itself(repository: Repository) -> None:
     )
     found = aclog("review", "--base", "HEAD").ok()
     heads = [found.lines[number + 1] for number, line in enumerate(found.lines) if line.startswith("cluster ")]
-    verdict = "aclog review: no check of --fail-on failed; "
+    verdict = "aclog review: no condition of --fail-on is met; "
     assert len(heads) == 2
-    assert heads[0].startswith(f"{verdict}1 gained, 1 lost")
-    assert heads[1].startswith(f"{verdict}1 gained, 0 lost")
+    assert heads[0].startswith(f"{verdict}access gained: 1 row, lost: 1 row")
+    assert heads[1].startswith(f"{verdict}access gained: 1 row, lost: 0 rows")
     rows = [json.loads(line) for line in aclog("review", "--base", "HEAD", "--format", "jsonl").ok().lines]
     assert [row["cluster"] for row in rows if row["kind"] == "verdict"] == ["dev", "prod 1"]
     for row in rows:
@@ -251,7 +251,7 @@ def test_each_cluster_without_a_table_has_its_own_section(tmp_path: Path, monkey
     assert found.ok().lines == ["cluster dev", "no findings in 1 rule", "cluster prod", "no findings in 1 rule"]
     guess = 'a guess: if it is wrong, write a table for each in aclog.toml ([clusters.dev], acls = "dev"), or one table'
     assert guess in found.err
-    assert found.err.count("skipped checks") <= 1
+    assert found.err.count("skipped: check") <= 1
     assert "--fix: expected the files of one cluster" in aclog("lint", "--acls", ".", "--fix", "fix.jsonl").complaint
     write_files(tmp_path, {"aclog.toml": '[clusters.all]\nacls = "."\n'})
     stated = aclog("lint", "--select", "11").ok()
@@ -306,7 +306,7 @@ def test_a_review_without_a_table_has_a_section_for_each_cluster(repository: Rep
     write_files(Path(), {"tf/a/m.tf": _ACL % "y", "tf/b/m.tf": _ACL % "x"})
     found = aclog("review", "tf", "--base", "HEAD").ok()
     heads = [found.lines[number + 1] for number, line in enumerate(found.lines) if line.startswith("cluster ")]
-    assert ["1 gained, 1 lost" in each for each in heads] == [True, True, False]
+    assert ["gained: 1 row, lost: 1 row" in each for each in heads] == [True, True, False]
     assert "tf: a section for each of 3 clusters by root module: a, b, c; a guess" in found.out
     comment = aclog("review", "tf", "--base", "HEAD", "--format", "markdown").ok().lines
     assert [line for line in comment if line.startswith("## ")] == ["## cluster a", "## cluster b"]
@@ -423,7 +423,7 @@ def test_lint_reads_the_accesses_of_stdin_once_for_all_clusters(repository: Repo
     Path("accesses.jsonl").write_text(json.dumps(access))
     words = ("lint", "--select", "06", "--format", "jsonl", "--accesses")
     of_file, of_stdin = aclog(*words, "accesses.jsonl"), aclog(*words, "-", stdin=json.dumps(access).encode())
-    assert "skipped checks" not in of_file.err
+    assert "skipped: check" not in of_file.err
     assert (of_stdin.code, of_stdin.out, of_stdin.err) == (of_file.code, of_file.out, of_file.err)
 
 

@@ -64,7 +64,7 @@ def test_attempts_and_what_would_allow_them(asked):
 def test_the_change_mends_exactly_what_no_deny_is_in_the_way_of(asked, tmp_path):
     change = tmp_path / "change"
     text = aclog("denied", *asked, "--out", change)
-    assert (text.code, text.lines[0]) == (1, "9 accesses denied (6 distinct), 1 allowed")
+    assert (text.code, text.lines[0]) == (1, "9 accesses denied (6 distinct requests), 1 allowed")
     assert text.lines[-3:] == [
         "1 denied access: blocked by DENY ACLs, which no new ACL overrides",
         "1 denied access: no new ACL, since it would be invalid or too broad",
@@ -87,8 +87,8 @@ def test_a_principal_without_a_type_is_a_user_and_every_count_is_of_it(asked, tm
     whole = aclog("denied", *asked, "--principal", "User:b")
     bare = aclog("denied", *asked, "--principal", "b")
     assert (bare.code, bare.lines, bare.err) == (1, whole.lines, "")
-    assert bare.lines[0] == "7 accesses denied (4 distinct), 0 allowed"
-    assert aclog("denied", *asked, "--principal", "a").lines == ["0 accesses denied (0 distinct), 1 allowed"]
+    assert bare.lines[0] == "7 accesses denied (4 distinct requests), 0 allowed"
+    assert aclog("denied", *asked, "--principal", "a").lines == ["0 accesses denied (0 distinct requests), 1 allowed"]
     typed = written(tmp_path / "typed", [ACCESS | {"principal": "Team:b"}])
     other = aclog("denied", *asked[:2], "--accesses", typed, "--principal", "b")
     assert (other.code, other.lines) == (2, [])
@@ -99,7 +99,7 @@ def test_a_principal_without_a_type_is_a_user_and_every_count_is_of_it(asked, tm
 
 def test_a_principal_without_accesses_is_noted_with_near_ones(asked):
     result = aclog("denied", *asked, "--principal", "User:B")
-    assert (result.code, result.lines) == (0, ["0 accesses denied (0 distinct), 0 allowed"])
+    assert (result.code, result.lines) == (0, ["0 accesses denied (0 distinct requests), 0 allowed"])
     assert "note: the log has no access of User:B: did you mean User:b? (upper and lower case differ)" in result.err
     assert "the log has no access of User:zzz\n" in aclog("denied", *asked, "--principal", "zzz").err
 
@@ -107,6 +107,6 @@ def test_a_principal_without_accesses_is_noted_with_near_ones(asked):
 def test_nothing_is_refused(tmp_path, asked):
     log = written(tmp_path / "allowed", LOG[:1])
     result = aclog("denied", *asked[:2], "--accesses", log)
-    assert (result.code, result.lines) == (0, ["0 accesses denied (0 distinct), 1 allowed"])
+    assert (result.code, result.lines) == (0, ["0 accesses denied (0 distinct requests), 1 allowed"])
     empty = written(tmp_path / "empty", [])
     assert aclog("denied", *asked[:2], "--accesses", empty).code == 2

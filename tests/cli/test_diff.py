@@ -121,7 +121,7 @@ def test_rows_give_an_example_and_the_rules_that_decide_it(write):
     assert result.code == 1
     assert result.lines[0].startswith("LOST  User:app: READ, DESCRIBE on TOPIC orders")
     rule = f"ALLOW User:app READ on TOPIC LITERAL 'orders' from * ({old}:1)"
-    assert f"{WITNESS} (before: {rule}; after: DefaultDeny)" in result.lines[1]
+    assert f"{WITNESS}; before: {rule}; after: DefaultDeny" in result.lines[1]
 
 
 def test_what_changes_nothing_is_no_difference(write):

@@ -113,7 +113,7 @@ def test_a_short_page_fits_a_window_and_names_every_flag(words, monkeypatch):
         ("accesses usage", (" --format VALUE", " --accesses PATH")),
         ("accesses unused", (" --format VALUE", " --index DIR")),
         ("serve", ("aclog serve controller.properties --format-if-empty", "docs/configuration.md has a CONFIG")),
-        ("accesses", ("`usage` needs an access log only; `unused` needs an index",)),
+        ("accesses", ("`usage` also needs an access log; `unused` an index",)),
     ],
 )
 def test_a_short_page_describes_what_a_first_use_needs(words, texts, monkeypatch):

@@ -75,7 +75,7 @@ def test_explain_advises_a_rule_on_the_prefix_and_never_on_a_name_that_no_topic_
         found.lines[0]
         == "DENIED: User:eve READ TOPIC pii-* (all names with this prefix) from 127.0.0.1 (assumed: no host given)"
     )
-    assert "2 ACLs on some or all of these names" in found.out
+    assert "2 ACLs whose pattern matches some or all of these names" in found.out
     assert "add ALLOW User:eve READ on TOPIC PREFIXED 'pii-' from *" in found.out
     value = json.loads(aclog(*ask, "pii-*", "--format", "json").out)
     assert (value["patternType"], value["example"]) == ("PREFIXED", value["example"])

@@ -83,9 +83,9 @@ def test_a_difference_has_those_of_both_sides(repository: Repository) -> None:
     assert lost["new"] == located("kafka/team/b.jsonl", 1, "orders", **DENY)
     before = "ALLOW User:a READ on TOPIC LITERAL 'orders' from * (main:kafka/a.jsonl:2, main:kafka/team/b.jsonl:2)"
     after = "DENY User:a READ on TOPIC LITERAL 'orders' from * (kafka/team/b.jsonl:1)"
-    assert f"(before: {before}; after: {after})" in aclog("diff", *sides).out
+    assert f"; before: {before}; after: {after}\n" in aclog("diff", *sides).out
     assert "(kafka/team/b.jsonl:1)" in aclog("diff", *sides, "--format", "markdown").out.replace("\\", "")
-    assert f"(before: {before}; after: {after})" in aclog("check", "equal", *sides).out
+    assert f"; before: {before}; after: {after}\n" in aclog("check", "equal", *sides).out
     head, *refuting = json_of("check", "equal", *sides, "--format", "jsonl")
     assert (head["verdict"], refuting) == ("REFUTED", list(lines.values()))
 

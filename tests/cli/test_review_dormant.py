@@ -77,7 +77,7 @@ def test_values_make_rules_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     repository.commit({"m.tf": _EACH, "terraform.tfvars": 'users = ["a"]\n'})
     write_files(Path(), {"m.tf": _EACH.replace("User:app", "User:b")})
     found = aclog("review", ".", "--base", "HEAD").ok()
-    assert "1 gained, 1 lost" in found.lines[0]
+    assert "access gained: 1 row, lost: 1 row" in found.lines[0]
     assert "not read" not in found.out
 
 

@@ -98,7 +98,7 @@ class TestAction:
     def test_a_review_is_in_the_log_the_summary_and_the_outputs(self, work, binaries, tmp_path):
         done, outputs = self._review(work, binaries, tmp_path / "runner", "--topics topics.txt --fail-on gained")
         assert done.returncode == 0, done.stderr
-        assert done.stdout.startswith("aclog review: FAILS: 1 gained, 0 lost")
+        assert done.stdout.startswith("aclog review: FAILS: access gained: 1 row, lost: 0 rows")
         assert (tmp_path / "runner/sum").read_text() == Path(outputs["markdown"]).read_text()
         assert json.loads(Path(outputs["sarif"]).read_text())["version"] == "2.1.0"
         verdict = _run(self._step("verdict")["run"], work, binaries, {"CODE": outputs["code"]})
@@ -147,7 +147,7 @@ def test_the_step_that_protects_a_prefix(work: Path, binaries: Path) -> None:
     )
     done = _run(step, work, binaries, {"GITHUB_BASE_REF": "main"})
     assert done.returncode == 1, done.stderr
-    assert "refuted: no principal gains access to topic:orders*" in done.stdout
+    assert "refuted: at least one principal gains access to topic:orders*" in done.stdout
     assert "PROVED: no principal gains access to cluster" in done.stdout
     assert "the change modifies the checks themselves: aclog.toml" in done.stdout
 

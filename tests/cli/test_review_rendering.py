@@ -71,7 +71,7 @@ def _temporary(repository: Repository) -> list[Path]:
 def test_the_output_of_both_sides_is_compared(repository: Repository) -> None:
     Path("templates/users.txt").write_text(USERS.replace("OPERATION", "Write"))
     result = aclog("review", "--base", "main", "--render", f"{_program(repository)} prod.txt").ok()
-    assert result.lines[0].endswith("no check of --fail-on failed; 1 gained, 1 lost")
+    assert result.lines[0].endswith("no condition of --fail-on is met; access gained: 1 row, lost: 1 row")
     assert "GAINED  User:prod-app: WRITE on TOPIC orders, from any host" in result.out
     assert "render.py' prod.txt, run in a copy of each side" in result.out
     repository.git("add", "--all")

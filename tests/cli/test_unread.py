@@ -123,7 +123,8 @@ def test_a_review_names_unread_content_whatever_else_changed(repository: Reposit
     write_files(Path(), {"kafka/a.jsonl": ONE_RULE.replace('"one"', '"two"'), "kafka/run.sh": SCRIPT})
     lines = aclog("review", "kafka", "--base", "HEAD").ok().lines
     assert lines[0].startswith(
-        "aclog review: no check of --fail-on failed; 1 gained, 1 lost, 1 changed object not read, 1 obj"
+        "aclog review: no condition of --fail-on is met; access gained: 1 row, lost: 1 row, 1 changed object not "
+        "read, 1 obj"
     )
     assert lines[1] == ("- changed, but not read, so it may change rules: program:sh 1 (kafka/run.sh:1) (and 1 more)")
     assert "- not read: terraform:rhoas_acl 1 (kafka/b.tf:1)" in lines[:5] or any(
@@ -174,13 +175,16 @@ def test_the_first_file_of_rules_and_the_last_one_are_reviewed(repository: Repos
     repository.commit({"new/README.md": "about\n"})
     write_files(Path(), {"new/rules.jsonl": ONE_RULE})
     lines = aclog("review", "new", "--base", "HEAD").ok().lines
-    assert lines[0].startswith("aclog review: no check of --fail-on failed; 1 gained, 0 lost")
+    assert lines[0].startswith("aclog review: no condition of --fail-on is met; access gained: 1 row, lost: 0 rows")
     assert any("has no file of a known format, so no rules" in line for line in lines[:5])
     repository.git("add", ".")
     repository.git("commit", "--quiet", "--message", "first")
-    assert "1 gained, 0 lost" in aclog("review", "new", "--base", "HEAD~1", "--head", "HEAD").ok().lines[0]
+    assert (
+        "access gained: 1 row, lost: 0 rows"
+        in aclog("review", "new", "--base", "HEAD~1", "--head", "HEAD").ok().lines[0]
+    )
     Path("new/rules.jsonl").unlink()
-    assert "0 gained, 1 lost" in aclog("review", "new", "--base", "HEAD").ok().lines[0]
+    assert "access gained: 0 rows, lost: 1 row" in aclog("review", "new", "--base", "HEAD").ok().lines[0]
 
 
 def test_a_review_without_rules_on_either_side_is_an_error(repository: Repository) -> None:

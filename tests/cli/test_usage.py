@@ -117,13 +117,13 @@ def test_what_is_said_for_people(tmp_path, acls):
         "0     0          NOT_JUDGED     not in force for the entire window, or its use is unknown",
         "",
     ]
-    condition = "if the log is complete (no accesses on 2 of the 3 dates that the window touches)"
+    condition = "if the log is complete (no accesses on 2 of the 3 UTC dates of the window, partial ones included)"
     assert f"3 ACLs can be removed together {condition}:" in result.lines
     assert result.err.splitlines() == [
         "aclog: note: the source has no history: all of its ACLs are assumed to be in force in the whole window",
         (
-            "aclog: warning: no accesses on 2026-11-19 to 2026-11-20 (2 of the 3 dates that the window touches): "
-            "the cluster was idle, or the log is incomplete"
+            "aclog: warning: no accesses on 2026-11-19 to 2026-11-20 (2 of the 3 UTC dates of the window, partial ones "
+            "included): the cluster was idle, or the log is incomplete"
         ),
         "aclog: warning: 1 line skipped: MALFORMED 1",
     ]
@@ -180,7 +180,9 @@ def test_simulate(tmp_path, acls):
     accesses = [ACCESS, NO_TIME, ACCESS | {"principal": "User:c"}, ACCESS | {"host": "x"}]
     before = ("--accesses", written(tmp_path / "log", accesses), "--acls", acls)
     assert counts(*before, "--to-acls", acls) == (0, {"GAINED": 0, "LOST": 0, "SAME": 4})
+    assert aclog("simulate", *before, "--to-acls", acls).lines[-1] == "no logged access would be decided differently"
     change = written(tmp_path / "change", [{"action": "REMOVE", "rule": RULES[1]}])
+    assert "no logged access" not in aclog("simulate", *before, "--change", change).out
     assert aclog("simulate", *before, "--change", change).lines[-1].endswith(f"  {rule_text(RULES[1])}  DefaultDeny")
     (row,) = flips(*before, "--change", change)
     assert (row["change"], row["principal"], row["count"]) == ("LOST", "User:c", 1)
@@ -256,7 +258,7 @@ def test_if_all_acls_are_younger_than_the_window_a_shorter_one_is_named():
     week = ("--log", WEEK / "log", "--accesses", WEEK / "kafka-authorizer.log")
     expected = (
         "no ACL can be judged: each ACL was first seen after the window began (the oldest at 2026-11-16T09:10:00Z). "
-        "With --days 4, 16 of 17 ACLs in force at the end of the window can be judged"
+        "16 of the 17 ACLs in force at the end of the window can be judged with --days 4"
     )
     assert expected in aclog("usage", *week).ok().lines
     found = aclog("usage", *week, "--format", "jsonl").ok()
@@ -308,7 +310,7 @@ def test_acls_that_were_removed_after_the_window_are_judged_but_not_removable(tm
     accesses = written(tmp_path / "log", [ACCESS | {"timestamp": WEEK_OF_NOVEMBER + day * DAY_MS} for day in (-1, 0)])
     asked = ("usage", "--accesses", accesses, "--log", log, "--days", 2)
     text = aclog(*asked).ok()
-    condition = "if the log is complete (no accesses on 1 of the 3 dates that the window touches)"
+    condition = "if the log is complete (no accesses on 1 of the 3 UTC dates of the window, partial ones included)"
     assert f"1 ACL can be removed together {condition}:" in text.lines
     rows = [json.loads(line) for line in aclog(*asked, "--format", "jsonl").ok().lines]
     assert {row["resourceName"]: (row["answer"], row["removable"]) for row in rows} == {

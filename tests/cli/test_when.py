@@ -73,8 +73,8 @@ def test_the_ends_name_their_changes(log):
 def test_text(log):
     lines = aclog("when", "--log", log, *ASK, "--principal", "User:bob").ok().lines
     assert lines == [
-        "from offset 2, 1970-01-01T00:00:03.000Z: added ALLOW User:bob READ on TOPIC LITERAL 't' from *",
-        "  to offset 5, 1970-01-01T00:00:04.000Z: removed ALLOW User:bob READ on TOPIC LITERAL 't' from *",
+        "ALLOWED since offset 2, 1970-01-01T00:00:03.000Z: added ALLOW User:bob READ on TOPIC LITERAL 't' from *",
+        "  until offset 5, 1970-01-01T00:00:04.000Z: removed ALLOW User:bob READ on TOPIC LITERAL 't' from *",
     ]
     assert aclog("when", "--log", log, *ASK, "--principal", "User:eve").ok().lines == [
         "never: User:eve READ TOPIC t from any host"
@@ -117,7 +117,7 @@ def test_a_history_that_begins_at_a_checkpoint(tmp_path):
     lines = aclog("when", "--log", short, *ASK).ok().lines
     assert lines[:2] == [
         "User:alice",
-        "  from offset 3 or before, 1970-01-01T00:00:03.000Z: as the history begins",
+        "  ALLOWED since offset 3 or before, 1970-01-01T00:00:03.000Z: as the history begins",
     ]
 
 

@@ -63,8 +63,8 @@ def test_what_is_said(spark, tmp_path, capsys):
     assert said.err.splitlines() == [
         "aclog: note: the source has no history: all of its ACLs are assumed to be in force in the whole window",
         (
-            "aclog: warning: no accesses on 2026-02-26 to 2026-02-28 (3 of the 4 dates that the window touches): "
-            "the cluster was idle, or the log is incomplete"
+            "aclog: warning: no accesses on 2026-02-26 to 2026-02-28 (3 of the 4 UTC dates of the window, partial ones "
+            "included): the cluster was idle, or the log is incomplete"
         ),
         "aclog: warning: 1 line skipped: no accesses",
     ]

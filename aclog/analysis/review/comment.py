@@ -517,9 +517,7 @@ class _Comment:
         if removed := _removed_rules(review):
             yield f"no rules are left, of {plural(removed, 'rule')}"
         refuted = [each for each in review.proofs if not each.holds]
-        yield from _limited(
-            f"REFUTED: it is not true that {code(each.text, _LONG)}{only_on(each.only)}" for each in refuted
-        )
+        yield from _limited(f"REFUTED: {code(each.negation, _LONG)}{only_on(each.only)}" for each in refuted)
         yield from _limited(f"test fails: {self._located(each, rows)}" for each in review.tests.failures)
         changed = (each.item for each in review.unread if each.is_changed)
         yield from _limited(f"changed, and not read: {self._located(each, rows)}" for each in changed)

@@ -24,7 +24,7 @@ from aclog.authorizer.codes import (
     ResourceType,
 )
 from aclog.authorizer.settings import Generation
-from aclog.metalog.errors import printable
+from aclog.metalog.errors import plural, printable
 
 # A document: the content of a review or a plan before formatting; points first, then complete sections.
 
@@ -259,9 +259,13 @@ class Proof:
     """A property that a change must preserve."""
 
     text: str
+    negation: str
+    """What is so instead, or may be, if it does not hold."""
     holds: bool
     details: tuple[str, ...] = ()
     """The counterexample."""
+    messages: tuple[str, ...] = ()
+    """The same in the words of SARIF."""
     only: Generation | None = None
     """The only generation of Kafka that refutes it, if several may decide."""
     setting: Protection = Protection.UNTOUCHED
@@ -693,7 +697,7 @@ def document_of(review: Review) -> Document:
 
 def verdict_text(review: Review) -> str:
     """Return the verdict before the counts; it is not "passes": there may be problems that no check covers."""
-    return "FAILS: " if review.fails else "no check of --fail-on failed; "
+    return "FAILS: " if review.fails else "no condition of --fail-on is met; "
 
 
 def counts_of(review: Review) -> Iterator[str]:
@@ -701,7 +705,8 @@ def counts_of(review: Review) -> Iterator[str]:
     counts = Counter(direction for report in review.rows for direction in report.row.directions)
     gained, lost = counts[Direction.GAINED], counts[Direction.LOST]
     unread = review.unread
-    yield f"{gained:,} gained, {lost:,} lost" if review.rows else NOTHING_READ if unread else NOTHING
+    moved = f"access gained: {plural(gained, 'row')}, lost: {plural(lost, 'row')}"
+    yield moved if review.rows else NOTHING_READ if unread else NOTHING
     changed = sum(each.is_changed for each in unread)
     not_read = [
         *_counted(changed, "changed object not read", "changed objects not read"),
@@ -740,7 +745,7 @@ class _Writer:
 
     def _points(self) -> Iterator[Points]:
         """Yield the points in descending importance; the head counts those that do not fit."""
-        refuted = [f"refuted: {proof.text}{only_on(proof.only)}" for proof in self.review.proofs if not proof.holds]
+        refuted = [f"refuted: {proof.negation}{only_on(proof.only)}" for proof in self.review.proofs if not proof.holds]
         yield Points(texts=[*refuted, *(f"test fails: {failure.text}" for failure in self.review.tests.failures)])
         yield Points(texts=[*unread_lines(self.review.unread)])
         yield Points(texts=self.review.doubts)
@@ -830,7 +835,7 @@ class _Writer:
 
 
 def _refuted(proof: Proof) -> Item:
-    return Item(text=f"REFUTED: it is not true that {proof.text}{only_on(proof.only)}", details=proof.details)
+    return Item(text=f"REFUTED: {proof.negation}{only_on(proof.only)}", details=proof.details)
 
 
 def _one_of_each_lint(what: str, items: Sequence[Item]) -> Points:

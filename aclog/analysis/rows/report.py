@@ -368,20 +368,27 @@ def request_text(request: regions.Request, principals: regions.Principals | None
 def example_text(
     request: regions.Request, principals: regions.Principals | None = None, *, is_made_up: bool = False
 ) -> str:
-    """Return such as `User:a READ on a topic named 'orders.' (placeholder) from 10.0.0.1`: the name is no prefix.
+    """Return such as `User:a READ on a topic named 'orders.' (an example name) from 10.0.0.1`: the name is no prefix.
 
     `principals`: as in request_text. `is_made_up`: whether the name is made up from a prefix.
     """
+    return _example_text(request, _asker(request, principals), _EXAMPLE_NAME if is_made_up else "")
+
+
+def _example_text(request: regions.Request, asker: str, after_name: str) -> str:
     kind = code_name(ResourceType, request.resource_type).lower().replace("_", " ")
     is_cluster = request.resource_type == ResourceType.CLUSTER
-    name = f"{request.resource_name!r}{' (placeholder)' * is_made_up}"
-    what = "the cluster" if is_cluster else f"a {kind} named {name}"
-    return f"{_asker(request, principals)} {code_name(AclOperation, request.operation)} on {what} from {request.host}"
+    what = "the cluster" if is_cluster else f"a {kind} named {request.resource_name!r}{after_name}"
+    return f"{asker} {code_name(AclOperation, request.operation)} on {what} from {request.host}"
 
 
-def _asker(request: regions.Request, principals: regions.Principals | None) -> str:
+_EXAMPLE_NAME = " (an example name)"
+"""After a name that only an example has."""
+
+
+def _asker(request: regions.Request, principals: regions.Principals | None, after_name: str = _EXAMPLE_NAME) -> str:
     is_any = principals is not None and principals.complement and regions.is_placeholder(request.principal)
-    return f"{request.principal} (placeholder for any such principal)" if is_any else request.principal
+    return f"{request.principal}{after_name}" if is_any else request.principal
 
 
 def decided_by_text(rule: StandardAcl | str | None, origins: Origins = NO_ORIGINS) -> str:
@@ -399,17 +406,33 @@ def by_kafka_text(report: ReportRow) -> str:
 def row_lines(report: ReportRow) -> Iterator[str]:
     """Yield the lines of text of a row."""
     row = report.row
+    yield from _claim_lines(report, "" if row.summary is None else summary_text(row, row.summary))
+    before, after = _decided_by(report)
+    example = example_text(row.witness, row.principals, is_made_up=row.witness_is_made_up)
+    yield f"  for example {example}{_legal(row)}; before: {before}; after: {after}"
+
+
+def message_lines(report: ReportRow) -> Iterator[str]:
+    """Yield the lines of a row as SARIF has them: the words of a message stay, since tools compare those of runs."""
+    row = report.row
+    yield from _claim_lines(report, "" if row.summary is None else summary_text(row, row.summary, is_message=True))
+    before, after = _decided_by(report)
+    asker = _asker(row.witness, row.principals, " (placeholder for any such principal)")
+    example = _example_text(row.witness, asker, " (placeholder)" * row.witness_is_made_up)
+    yield f"  for example {example}{_legal(row)} (before: {before}; after: {after})"
+
+
+def _claim_lines(report: ReportRow, summary: str) -> Iterator[str]:
+    """Yield the lines of a row above its example."""
+    row = report.row
     claim = (
         f"{regions.who_text(row.principals)}: {claim_text(row)}, from {regions.hosts_text(row.hosts)}{bound_text(row)}"
     )
     yield f"{directions_text(row)}  {claim}{only_on(report.only) or by_kafka_text(report)}"
-    if row.summary is not None:
-        yield f"  {summary_text(row, row.summary)}"
+    if summary:
+        yield f"  {summary}"
     if report.counts():
         yield f"  {report.counts()}"
-    before, after = _decided_by(report)
-    example = example_text(row.witness, row.principals, is_made_up=row.witness_is_made_up)
-    yield f"  for example {example}{_legal(row)} (before: {before}; after: {after})"
 
 
 def markdown_lines(rows: Sequence[ReportRow], premises: Premises = ALL_KNOWN) -> Iterator[str]:
@@ -537,7 +560,7 @@ def _result(report: ReportRow, path: str | None, refs: Collection[str]) -> regio
     return {
         "ruleId": _NAMES[row.directions[0]],
         "level": "warning",
-        "message": {"text": "\n".join(row_lines(report))},
+        "message": {"text": "\n".join(message_lines(report))},
         "locations": [first, *places[1:]],
         **({"relatedLocations": related} if related else {}),
         "properties": {key: value for key, value in properties.items() if value is not None},

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from itertools import takewhile
@@ -298,10 +298,24 @@ _CHANGE_TEXTS = {
         True,
         True,
         False,
+    ): "{lose} access: the resources now have ACLs, so allow.everyone.if.no.acl.found no longer grants it",
+    (
+        False,
+        True,
+        True,
+    ): "{gain} access: the resources have no ACLs any more, so allow.everyone.if.no.acl.found grants it",
+}
+"""The change of a summary, by whether the ACLs were added, whether they allow, and whether access was gained."""
+_MESSAGE_TEXTS = {
+    **_CHANGE_TEXTS,
+    (
+        True,
+        True,
+        False,
     ): "{lose} the access that allow.everyone.if.no.acl.found granted while the resources had no ACLs",
     (False, True, True): "{gain} the access that allow.everyone.if.no.acl.found grants to resources without ACLs",
 }
-"""The change of a summary, by whether the ACLs were added, whether they allow, and whether access was gained."""
+"""The same in messages of SARIF."""
 
 
 def directions_text(row: Row) -> str:
@@ -339,13 +353,17 @@ def clause_texts(clauses: Sequence[Clause]) -> list[str]:
     return [requests_text(operations, kinds, names) for (operations, names), kinds in types.items()]
 
 
-def summary_text(row: Row, summary: Summary) -> str:
-    """Return such as `2 principals lose all previous access here (before the change, 9 ALLOW rules covered ...)`."""
+def summary_text(row: Row, summary: Summary, *, is_message: bool = False) -> str:
+    """Return such as `2 principals lose all previous access here (before the change, 9 ALLOW rules covered ...)`.
+
+    `is_message`: in the words of SARIF.
+    """
     named = f"{summary.principals:,} principal{'s' * (summary.principals != 1)}"
     who = f"{named} that rules or settings name, and all other principals," if summary.everyone_else else named
     singular = summary.principals == 1 and not summary.everyone_else
     verbs = {"gain": "gains", "lose": "loses"} if singular else {"gain": "gain", "lose": "lose"}
-    return f"{who} {_change_text(row, summary.cause).format_map(verbs)}{_rules_text(row, summary.rules)}"
+    texts = _MESSAGE_TEXTS if is_message else _CHANGE_TEXTS
+    return f"{who} {_change_text(row, summary.cause, texts).format_map(verbs)}{_rules_text(row, summary.rules)}"
 
 
 def _rules_text(row: Row, count: int) -> str:
@@ -359,7 +377,7 @@ def _rules_text(row: Row, count: int) -> str:
     return f" ({when} the change, {count:,} ALLOW rule{'s' * (not is_one)} {verb} part of it)"
 
 
-def _change_text(row: Row, cause: Cause) -> str:
+def _change_text(row: Row, cause: Cause, texts: Mapping[tuple[bool, bool, bool], str]) -> str:
     if len(row.directions) > 1:
         return "{gain} some access and {lose} some"
     gained = row.directions == (Direction.GAINED,)
@@ -371,7 +389,7 @@ def _change_text(row: Row, cause: Cause) -> str:
     allows = {is_allow(rule) for rule in cause.rules}
     if len(allows) > 1:
         return f"{verb} some access"
-    return _CHANGE_TEXTS[cause.is_added, allows.pop(), gained]
+    return texts[cause.is_added, allows.pop(), gained]
 
 
 # Finds, among many names and prefixes, those that have names in common with another; and so extents of rules.

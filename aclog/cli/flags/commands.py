@@ -493,8 +493,8 @@ class RecordFlags:
         Option(
             "--record",
             metavar="FILE",
-            help="Run no tests; write a new file of tests. They expect the present decisions, and that access which "
-            "was revoked earlier in the log stays denied.",
+            help="Run no tests; write a new file of tests. They expect the present decisions, and access that was "
+            "revoked earlier in the log to stay denied.",
             show_default=False,
             rich_help_panel=_RECORDING,
         ),

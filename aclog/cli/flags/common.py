@@ -187,8 +187,8 @@ Columns: TypeAlias = Annotated[
     Option(
         "--columns",
         metavar="A,B,C",
-        help="Show only these columns, in this order. Their names are the keys in JSON. Without [cyan]--format[/]: "
-        "in a table.",
+        help="Show only these columns, in this order. Their names are the keys in JSON. Without [cyan]--format[/], "
+        "the output is a table.",
         rich_help_panel=PANEL,
     ),
 ]
@@ -755,15 +755,12 @@ def _ask(*arguments: str) -> str | None:
 SOURCE_PANEL = "State source (exactly one)"
 FILES_PANEL = "Rule files"
 
-_SOURCE_WORDS = (
-    "a log directory, a checkpoint, files of ACLs, [cyan]HOST:PORT[/], [cyan]GITREF:PATH[/] or a context, "
-    "recognised by what it is; or one of the flags below"
-)
 SourceWord: TypeAlias = Annotated[
     str | None,
     Argument(
         metavar="SOURCE",
-        help=f"The state source: {_SOURCE_WORDS}.",
+        help="Where the ACLs are read: a log directory, a checkpoint, files of ACLs, [cyan]HOST:PORT[/], "
+        "[cyan]GITREF:PATH[/] or the name of a context. aclog detects which; or use one of the flags below.",
         show_default=False,
         autocompletion=complete_sources,
     ),

@@ -154,9 +154,8 @@ class AskedFlags:
         Option(
             "--intent",
             metavar="INTENT",
-            help="All permissions that a client needs to [cyan]produce[/], [cyan]consume[/], [cyan]transact[/], "
-            "[cyan]stream[/] or "
-            "[cyan]admin[/].",
+            help="What the client does: [cyan]produce[/], [cyan]consume[/], [cyan]transact[/], [cyan]stream[/] or "
+            "[cyan]admin[/]. This selects all operations that the client needs.",
             rich_help_panel=_PANEL,
         ),
     ] = None
@@ -272,7 +271,7 @@ class IntentFlags:
         Option(
             "--principal",
             metavar="TYPE:NAME",
-            help="The principal whose rules change; [cyan]'User:*'[/] means all principals.",
+            help="The principal that the rules name; [cyan]'User:*'[/]: the rules for all principals.",
             rich_help_panel=_INTENT,
             show_default=False,
         ),
@@ -282,9 +281,8 @@ class IntentFlags:
         Option(
             "--intent",
             metavar="INTENT",
-            help="All permissions that a client needs to [cyan]produce[/], [cyan]consume[/], [cyan]transact[/], "
-            "[cyan]stream[/] or "
-            "[cyan]admin[/].",
+            help="What the client does: [cyan]produce[/], [cyan]consume[/], [cyan]transact[/], [cyan]stream[/] or "
+            "[cyan]admin[/]. This selects all operations that the client needs.",
             rich_help_panel=_INTENT,
             show_default=False,
         ),
@@ -294,7 +292,8 @@ class IntentFlags:
         Option(
             "--host",
             metavar="ADDRESS",
-            help="The host of the rules; can be repeated. [dim]Default: * to grant, any to revoke[/]",
+            help="The host of the new rules, [cyan]*[/] by default; to revoke, only rules with this host, by default "
+            "with any. Can be repeated.",
             rich_help_panel=_INTENT,
         ),
     ] = field(factory=list)

@@ -350,8 +350,8 @@ TargetWord: TypeAlias = Annotated[
     str | None,
     Argument(
         metavar="TARGET",
-        help="The target: a log directory, [cyan]HOST:PORT[/] or a context, recognised by what it is; or one of the "
-        "flags below.",
+        help="The target: a log directory, [cyan]HOST:PORT[/] or the name of a context. aclog detects which; or use "
+        "one of the flags below.",
         show_default=False,
         autocompletion=complete_sources,
     ),
@@ -367,7 +367,7 @@ class ClusterFlags:
         str | None,
         Argument(
             metavar="CLUSTER",
-            help="The cluster: [cyan]HOST:PORT[/] or a context; or one of the flags below.",
+            help="The cluster: [cyan]HOST:PORT[/] or the name of a context; or use one of the flags below.",
             show_default=False,
             autocompletion=complete_sources,
         ),

@@ -609,7 +609,7 @@ def _show(flips: DataFrame, unread: UnreadAccesses, states: tuple[Rules, Rules])
         if change in by_change or change in {Change.GAINED, Change.LOST}
     ]
     if unread:
-        rows.append((f"{unread.total:,}", "not counted", Answer.NOT_JUDGED.value))
+        rows.append((f"{unread.total:,}", "-", Answer.NOT_JUDGED.value))
     for line in aligned(("accesses", "distinct requests", "change"), rows):
         say(line)
     for change in Change:

@@ -200,14 +200,17 @@ def test_old_findings_are_only_counted_and_nothing_has_two_places() -> None:
 
 def test_what_fails_is_visible_and_what_holds_is_folded() -> None:
     review = _review([], [_rule("User:a", "orders")])
-    review.proofs = (Proof(text="topic:pii is decided as before", holds=False), Proof(text="cluster stays", holds=True))
+    review.proofs = (
+        Proof(text="topic:pii is decided as before", negation="topic:pii changes", holds=False),
+        Proof(text="cluster stays", negation="cluster changes", holds=True),
+    )
     review.tests = TestsOutcome(failures=(Item(text="billing", origin=FileOrigin(file="t.yaml", line=3)),))
     review.doubts = ("changed, but not read: kafka/x.tf",)
     review.own_checks = ("aclog.toml",)
     review.lint = LintOutcome(new_errors=(Item(text="02 glob-in-name: a"),), new_warnings=(Item(text="13 x: b"),))
     visible, folded = "\n".join(comment_of_clusters({"": review})).partition("<details>")[::2]
     for text in (
-        "- REFUTED: it is not true that `topic:pii is decided as before`",
+        "- REFUTED: `topic:pii changes`",
         "- test fails: `billing` (`t.yaml:3`)",
         "- changed, but not read: kafka/x.tf",
         "- the change modifies the checks themselves: `aclog.toml`",

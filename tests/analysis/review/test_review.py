@@ -163,21 +163,21 @@ def test_accesses_that_flip_are_folded_and_lost_ones_come_first() -> None:
 class TestReview:
     def test_nothing_changed(self) -> None:
         document = document_of(_review([_rule("User:a")], [_rule("User:a")]))
-        assert next(iter(text_lines(document))) == "aclog review: no check of --fail-on failed; no effective change"
+        assert next(iter(text_lines(document))) == "aclog review: no condition of --fail-on is met; no effective change"
 
     def test_what_fails_comes_first(self) -> None:
         review = _review([_rule("User:a")], [_rule("User:b", "u")])
-        review.proofs = (Proof(text="TOPIC pii.* stays as it is", holds=False),)
+        review.proofs = (Proof(text="TOPIC pii.* stays as it is", negation="TOPIC pii.* changes", holds=False),)
         review.tests = TestsOutcome(failures=(Item(text="rules.yaml:3: billing"),))
         review.lint = LintOutcome(new_errors=(Item(text="01 x: a"),), new_warnings=(Item(text="13 y: b"),))
         review.flipped = flipped({_request("User:a", "t"): 2}, review.comparison.old, review.comparison.new)
         lines = list(text_lines(document_of(review)))[:5]
         assert lines == [
             (
-                "aclog review: FAILS: 1 gained, 1 lost, 1 proof refuted, 1 test fails, 2 recent accesses break, "
-                "1 new lint error, 1 new lint warning"
+                "aclog review: FAILS: access gained: 1 row, lost: 1 row, 1 proof refuted, 1 test fails, 2 recent "
+                "accesses break, 1 new lint error, 1 new lint warning"
             ),
-            "- refuted: TOPIC pii.* stays as it is (and 1 more)",
+            "- refuted: TOPIC pii.* changes (and 1 more)",
             "- GAINED  User:b: READ, DESCRIBE on TOPIC u, from any host",
             "- LOST  User:a: READ, DESCRIBE on TOPIC t, from any host; breaks User:a READ TOPIC t: 2 accesses",
             "- new lint finding [01 x]: a (and 1 more)",
@@ -228,11 +228,12 @@ class TestReview:
         review = _review([_rule("User:a")], [_rule("User:a"), _rule(who, "u"), _prefixed("User:b", "t")])
         assert Kind.EVERYONE in review.kinds
         head, first, *_ = text_lines(document_of(review))
-        assert head == "aclog review: FAILS: 2 gained, 0 lost, everyone gains access"
+        assert head == "aclog review: FAILS: access gained: 2 rows, lost: 0 rows, everyone gains access"
         assert first.startswith(f"- GAINED  {'everyone' if who == 'User:*' else who}: READ, DESCRIBE on TOPIC u, ")
         review.fail_on = frozenset(Kind) - {Kind.EVERYONE, Kind.GAINED}
         head = next(iter(text_lines(document_of(review))))
-        assert head == "aclog review: no check of --fail-on failed; 2 gained, 0 lost, everyone gains access"
+        shown = "access gained: 2 rows, lost: 0 rows, everyone gains access"
+        assert head == f"aclog review: no condition of --fail-on is met; {shown}"
 
     @pytest.mark.parametrize(
         ("old", "new"),

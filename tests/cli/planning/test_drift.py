@@ -51,7 +51,7 @@ def test_missing_and_left_over_rules_are_told_apart(source):
     text = drift(source)
     assert text.lines[1].endswith("it was applied")
     assert text.lines[2].endswith("it was never applied")
-    assert "2 missing, 1 leftover" in text.lines[3]
+    assert "2 desired rules missing, 1 managed rule no longer desired" in text.lines[3]
 
 
 def test_an_answer_that_knows_nothing_is_trouble_and_no_drift(source, tmp_path):

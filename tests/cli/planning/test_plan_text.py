@@ -27,19 +27,19 @@ ACCESSES = (
 )
 WRITTEN = "2026-11-21T10:00:00.000Z by User:shop from 10.0.0.2"
 TEXT = """\
-Plan: 1 rule to add, 3 to delete, 1 to adopt
-- {log}: 6 rules at offset {offset}; 4 managed rules according to the journal {journal}
+Plan: 1 rule to add, 3 to delete, 1 existing rule to adopt (record as managed)
+- {log}: 6 rules at offset {offset}; the journal {journal} records 4 rules as managed
 
 Effective change (1 gained, 1 lost):
   GAINED  User:new: READ, DESCRIBE on TOPIC new, from any host
-    for example User:new READ on a topic named 'new' from 127.0.0.1 (before: DefaultDeny; after: {new})
+    for example User:new READ on a topic named 'new' from 127.0.0.1; before: DefaultDeny; after: {new}
   LOST  User:shop: WRITE, DESCRIBE on TOPIC pay, from any host
-    for example User:shop WRITE on a topic named 'pay' from 127.0.0.1 (before: {rule}; after: DefaultDeny)
+    for example User:shop WRITE on a topic named 'pay' from 127.0.0.1; before: {rule}; after: DefaultDeny
 
 To adopt (1 existing rule, to be recorded as managed):
   ALLOW User:* READ on TOPIC LITERAL 'others' from *
 
-Steps (in this order, applied atomically):
+Steps (applied together, atomically):
   + ALLOW User:new READ on TOPIC LITERAL 'new' from *
   - ALLOW User:shop WRITE on TOPIC LITERAL 'pay' from *
     LOST  User:shop: WRITE, DESCRIBE on TOPIC pay, from any host

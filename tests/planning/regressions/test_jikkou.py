@@ -50,7 +50,7 @@ def test_jikkou_118_a_delete_is_a_delete_and_comes(estate):
     assert planned.added() == set()
     assert planned.removed() == {READ, WRITE}
     said = estate.apply().ok()
-    assert ": 0 rules added, 2 deleted; apply " in said.out
+    assert ": 0 rules added, 2 deleted; apply id: " in said.out
     assert estate.rules() == before - {READ, WRITE}
     assert estate.plan().result.code == 0
 
