@@ -215,6 +215,8 @@ class Why:
     explanation: Explanation
     denied: tuple[Explanation, ...] = ()
     """Those of all requests that are denied."""
+    allowed_too: tuple[Explanation, ...] = ()
+    """Those of the other requests that are allowed, one for each resource."""
     missing: Need | None = None
     """A need of the intent on a resource that is not named, which no resource meets."""
 
@@ -328,7 +330,18 @@ def answer(policy: Policy, principal: str, question: Question, options: ExplainO
         for need in unnamed
         if not IntentHeld(needs=(need,), principals=only(principal), host=question.host).holds(policy, policy, None)
     )
-    return Why(explanation=(*denied, *explanations)[0], denied=denied, missing=next(missing, None))
+    first = (*denied, *explanations)[0]
+    allowed: dict[ResourcePattern, Explanation] = {}  # the first request on a resource implies the others
+    for each in explanations:
+        if each.allowed and each.action.resource_pattern != first.action.resource_pattern:
+            allowed.setdefault(each.action.resource_pattern, each)
+    others = {each.action.resource_pattern for each in denied}
+    return Why(
+        explanation=first,
+        denied=denied,
+        allowed_too=tuple(each for of, each in allowed.items() if of not in others),
+        missing=next(missing, None),
+    )
 
 
 def _without_implied(denied: Sequence[Explanation]) -> tuple[Explanation, ...]:
@@ -452,6 +465,8 @@ def lines(answer: Answer) -> Iterator[str]:
         yield _line("rule", _rule_text(explanation))
     for more in shown.denied[1:]:
         yield _line("also", f"DENIED {action_text(more)}: {_rule_text(more)}")
+    for more in shown.allowed_too:
+        yield _line("also", f"ALLOWED {action_text(more)}: {_rule_text(more)}")
     if shown.missing is not None:
         yield _line("needs", _missing_text(shown.missing))
     for of, other in answer.others.items():

@@ -118,6 +118,13 @@ def test_intents_need_all_their_requests(log):
     assert not any("add DENY" in line for line in text)
     row = answer(log, "alice", "orders", "--consume", "--group", "g")
     assert (row["resourceType"], row["resourceName"], row["missing"]) == ("GROUP", "g", None)
+    text = aclog("why", "alice", "orders", "--consume", "--group", "g", "--log", log).lines
+    rule = answer(log, "alice", "orders")["rule"]
+    [also] = [line for line in text if line.startswith("also ")]
+    assert also.startswith("also     ALLOWED READ TOPIC 'orders': ALLOW User:alice")
+    assert rule.startswith("MatchingAcl")
+    both = aclog("why", "carol", "orders", "--consume", "--group", "g", "--log", log).lines
+    assert [line.split(":")[0] for line in both if line.startswith("also ")] == ["also     ALLOWED READ GROUP 'g'"]
     row = answer(log, "alice", "orders", "--produce")
     assert (row["decision"], row["operation"]) == ("DENIED", "WRITE")
 
