@@ -44,6 +44,7 @@ from aclog.usage.accesses.lines import (
     object_of,
     text_at,
 )
+from aclog.usage.accesses.plain_messages import APACHE_LINES, MESSAGES, PLAIN_FIELDS, PlainForm, plain_rests, read_plain
 from aclog.usage.accesses.times import ISO, SECONDS_SIZE, TimeFormat, rest_of_time, second_micros
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan, micros_of
@@ -497,11 +498,29 @@ def _lines(block: bytes) -> Any:
 def _of_default(lines: Any, places: Int64s, zone: tzinfo, names: Sequence[str], end: int) -> tuple[_Piece, Int64s]:
     """Read lines that begin as in Apache's layout; return also the positions of those that end otherwise."""
     rests = pc.binary_slice(lines, TIME_SIZE, end).dictionary_encode()
-    columns = _columns_of([*map(_read, rests.dictionary.to_pylist())], names).take(rests.indices)
+    columns = _columns_of_texts(rests.dictionary, APACHE_LINES, _read, names).take(rests.indices)
     times = _times(lines, zone)
     torn = pc.is_in(columns.column("reason"), pa.array([Reason.TORN.value]))
     again = places[np.asarray(torn)] if pc.any(torn).as_py() else places[:0]
     return _Piece(places, _timed(columns, times), times), again
+
+
+def _columns_of_texts(
+    texts: Any, form: PlainForm | None, read: "Callable[[bytes], ParsedLine]", names: Sequence[str]
+) -> pa.RecordBatch:
+    """Return the fields of binary texts: of those that are plain by Arrow (read_plain), of the others by `read`."""
+    if form is None or len(texts) < _FEW or not set(names) <= set(PLAIN_FIELDS):
+        return _columns_of([*map(read, texts.to_pylist())], names)
+    fields, is_plain = read_plain(texts, form)
+    of_name = dict(zip(PLAIN_FIELDS, fields, strict=True))
+    columns: list[Any] = [of_name[name] for name in names]
+    plain = pa.record_batch([*columns, pa.nulls(int(is_plain.sum()), pa.string())], schema=_schema(names))
+    others = np.flatnonzero(~is_plain)
+    if not len(others):
+        return plain
+    piece = _columns_of([*map(read, texts.take(pa.array(others)).to_pylist())], names)
+    order = np.argsort(np.concatenate((np.flatnonzero(is_plain), others)), kind="stable")
+    return pa.Table.from_batches([plain, piece]).combine_chunks().to_batches()[0].take(pa.array(order))
 
 
 def _timed(columns: pa.RecordBatch, times: Any) -> pa.RecordBatch:
@@ -605,16 +624,19 @@ def _of_layout(
     some = divided.where(fits)
     rests = some.rests.dictionary_encode()
     read_rest = _rest_reader(layout, by_rule=by_rule)
-    read = [*map(read_rest, rests.dictionary.to_pylist())]
-    columns = _columns_of([each for _, each in read], names).take(rests.indices)
-    if layout.time is None:
-        times: Any = pa.nulls(len(columns), TIME_TYPE)
-    elif layout.time_is_after:
-        own = layout.zone or zone
+    form = plain_rests(layout.after, by_rule=by_rule)
+    if layout.time is not None and layout.time_is_after:
+        read, own = [*map(read_rest, rests.dictionary.to_pylist())], layout.zone or zone
+        columns = _columns_of([each for _, each in read], names)
         micros = [None if text is None else layout.time.parse(text, own) for text, _ in read]
-        times = pa.array(micros, pa.int64()).cast(TIME_TYPE).take(rests.indices)
+        times: Any = pa.array(micros, pa.int64()).cast(TIME_TYPE).take(rests.indices)
     else:
-        times = layout_times(pc.struct_field(head, "t"), layout.time, layout.zone or zone)
+        columns = _columns_of_texts(rests.dictionary, form, lambda text: read_rest(text)[1], names)
+        if layout.time is None:
+            times = pa.nulls(len(some.places), TIME_TYPE)
+        else:
+            times = layout_times(pc.struct_field(head, "t"), layout.time, layout.zone or zone)
+    columns = columns.take(rests.indices)
     if "(?P<p>" in before:
         level = pc.struct_field(head, "p").cast(pa.string())
         columns = columns.set_column(columns.schema.get_field_index("level"), "level", level)
@@ -700,8 +722,7 @@ def read_texts(
     parts, places = list[pa.RecordBatch](), [np.zeros(0, np.int64)]
     if is_alone.any() and not profile.is_stated:
         rests = texts.filter(alone).cast(pa.binary()).dictionary_encode()
-        reads = [_read_bare(text) for text in rests.dictionary.to_pylist()]
-        columns = _columns_of(reads, _READ_NAMES).take(rests.indices)
+        columns = _columns_of_texts(rests.dictionary, MESSAGES, _read_bare, _READ_NAMES).take(rests.indices)
         times = beside(alone)
         parts.append(_rows_of(_timed(columns, times), times))
         places.append(np.flatnonzero(is_alone)[_is_good(columns, times)])

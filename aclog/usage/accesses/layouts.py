@@ -313,7 +313,7 @@ _KINDS: Final = {
     ),
 }  # fmt: skip
 _LEVEL: Final = r"[A-Za-z]{3,7}"
-_LOGGER: Final = r"[A-Za-z0-9_.$-]*"
+LOGGER: Final = r"[A-Za-z0-9_.$-]*"
 _ESCAPES: Final = {"\\n": "\n", "\\t": "\t", "\\r": "\r", "\\\\": "\\"}
 
 
@@ -455,7 +455,7 @@ def _of_item(item: _Item, following: _Item | None, group: str) -> str:
     if item.kind == "level":
         return f"{blanks}{begin}{_LEVEL}){blanks}"
     if item.kind == "logger":
-        return f"{blanks}{_LOGGER}{blanks}"
+        return f"{blanks}{LOGGER}{blanks}"
     if following is None or following.kind != "literal":
         return _ANY
     return f"[^{re.escape(following.text[0])}]*" if following.text[0] != " " else _ANY
