@@ -50,7 +50,7 @@ PANELS = {
         "shell": Line(
             "Browse the state as a tree: /acl/id/<uuid>, /acl/resource, /acl/principal, /image, /scram, "
             "/delegationToken, ...",
-            "Browse the state as files (kafka-metadata-shell.sh)",
+            "Browse the state as files, as kafka-metadata-shell.sh",
         ),
         "console": Line(
             "Show access and its reasons in a browser; pages follow the source, and update by themselves.",

@@ -266,7 +266,7 @@ def prove(resources: Sequence[Protected], compared: Mapping[Generation | None, C
 
 
 def _prove(protected: Protected, compared: Mapping[Generation | None, Comparison]) -> Proof:
-    refuting = {
+    refuting: dict[Generation | None, list[ReportRow | str]] = {
         generation: [*_refuting(protected, each), *_symbols_refuting(protected.resource, each)]
         for generation, each in compared.items()
     }

@@ -567,7 +567,7 @@ class Answer(StrEnum):
     read or decided."""
 
 
-MEANINGS: Final = {
+MEANINGS: Final[Mapping[str, str]] = {
     Answer.NEVER_MATCHED: "no access matched the ACL",
     Answer.NEVER_NEEDED: "every access would be decided the same without it",
     Answer.NEEDED: "an access would be decided differently without it",

@@ -835,7 +835,7 @@ def test_a_summary_says_that_it_is_a_bound(tmp_path):
         assert not re.search(r"everyone: ALL on TOPIC pii-\*", text), (where, text)
     for where, text in shown_differences(tmp_path, "few", "less", "change-few"):
         assert "User:u0" in text, (where, text)
-        assert "at most" not in text, (where, text)
+        assert not re.search(r"at most [A-Z]", text), (where, text)  # the page of a draft has a limit of its own
 
 
 # pages
