@@ -519,8 +519,8 @@ def _columns_of_texts(
     if not len(others):
         return plain
     piece = _columns_of([*map(read, texts.take(pa.array(others)).to_pylist())], names)
-    order = np.argsort(np.concatenate((np.flatnonzero(is_plain), others)), kind="stable")
-    return pa.Table.from_batches([plain, piece]).combine_chunks().to_batches()[0].take(pa.array(order))
+    order: Any = pa.array(np.argsort(np.concatenate((np.flatnonzero(is_plain), others)), kind="stable"))
+    return pa.Table.from_batches([plain, piece]).combine_chunks().to_batches()[0].take(order)
 
 
 def _timed(columns: pa.RecordBatch, times: Any) -> pa.RecordBatch:

@@ -102,7 +102,7 @@ def read_plain(texts: Any, form: PlainForm) -> tuple[list[Any], Bools]:
 
 
 def _spelled(texts: Any, name_of: Callable[[str], str | None]) -> Any:
-    """Return Kafka's names of an enum by the texts of messages; null for a text that is none."""
+    """Return Kafka's names of an enum by the texts of messages; null for another text."""
     encoded = texts.dictionary_encode()
     names = [name_of(text.decode()) for text in encoded.dictionary.to_pylist()]
     return pa.array(names, pa.string()).take(encoded.indices)
