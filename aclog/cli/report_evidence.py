@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from aclog.analysis.policy import Policy
     from aclog.cli.flags.target import TargetFlags
     from aclog.ops.report import CommandLine, Drifting, Section, Tested, UseOfAcls, WhoCan
+    from aclog.ops.usage import AccessLog
     from aclog.snapshots.image import Image
     from aclog.sources.choice import ChosenSource
     from aclog.sources.repository import RepositorySettings
+    from aclog.usage.unused_report import UnusedReport
 
 _SECTIONS = "who-can, numbers, access, changes, everyone, admins, lint, unused, drift, tests"
 _EVIDENCE_PANEL = "Drift, tests and signature"
@@ -82,7 +84,7 @@ class ReportFlags:
         ),
     ] = field(factory=list)
     accesses_format: AccessesFormat = None
-    accesses_timezone: AccessesTimezone = "UTC"
+    accesses_timezone: AccessesTimezone = None
     days: Annotated[
         int | None,
         Option(
@@ -318,11 +320,23 @@ def _use_by_index(path: Path, days: int, choice: "ChosenSource", words: str, sta
         objects=unused_objects(answers),
         command=" ".join(filter(None, ("aclog accesses unused", words, own))),
         premises=list(unused_premises(answers)),
+        evidence=list(_index_rows(answers)),
     )
 
 
 def _window(days: int, what: str) -> str:
     return f"in the {'day that ends' if days == 1 else f'{days:,} days that end'} with the latest access of the {what}"
+
+
+def _index_rows(answers: "UnusedReport") -> Iterator[tuple[str, str]]:
+    """Yield what the answers of an index rest on."""
+    from aclog.terminal.output import time_text
+
+    window, covered = answers.unused.window, answers.index.coverage()
+    yield "window", f"{time_text(window.start // 1000)} to {time_text(window.until // 1000)}"
+    is_inside = (covered.last >= window.start) & (covered.first <= window.until)
+    yield "accesses in its hours", f"{int(covered.rows[is_inside].sum()):,}"
+    yield "denied, SHA-256 of the access logs", "not in an index"
 
 
 def _use_by_accesses(
@@ -334,25 +348,23 @@ def _use_by_accesses(
 ) -> "UseOfAcls":
     from aclog.ops.policies import settings_of
     from aclog.ops.report import UseOfAcls
-    from aclog.ops.usage import AccessLog, judged_days, use_of_acls, youth_text
-    from aclog.terminal.output import note
+    from aclog.ops.usage import AccessLog, use_of_acls, youth_text
+    from aclog.terminal.output import as_of_text, note
     from aclog.usage.evidence import totals_text
     from aclog.usage.unused import MEANINGS
 
-    log, settings, days = AccessLog.of(flags), settings_of(authorizer), flags.days or _DAYS
-    use = use_of_acls(log, choice, settings, days, None, authorizer.configs())
-    if flags.days is None and (fewer := judged_days(use.report)):
-        note(
-            f"all ACLs were first seen in the last {days} days of the access log, so the report covers {fewer} of them"
-        )
-        days = fewer
-        use = use_of_acls(log, choice, settings, days, None, authorizer.configs())
+    log, settings = AccessLog.of(flags), settings_of(authorizer)
+    use = use_of_acls(log, choice, settings, flags.days, None, authorizer.configs())
+    window, zone = use.report.window, log.assumed_zone()
+    days = (window.until - window.start).days
+    if zone:
+        note(zone)
     if text := youth_text(use.report):
         note(text)
     own: list[tuple[str, object]] = [("--accesses", path) for path in flags.accesses]
     if flags.accesses_format is not None:
         own.append(("--accesses-format", flags.accesses_format))
-    if flags.accesses_timezone != "UTC":
+    if flags.accesses_timezone is not None:
         own.append(("--accesses-timezone", flags.accesses_timezone))
     words = source_words(source, as_of), flag_words((*own, ("--days", days))), shlex.join(authorizer.words())
     return UseOfAcls(
@@ -360,9 +372,29 @@ def _use_by_accesses(
         meanings=MEANINGS,
         objects=use.with_reasons(),
         command=" ".join(filter(None, ("aclog accesses usage", *words))),
-        premises=list(use.premises()),
+        premises=[*use.premises(), *([zone] if zone else [])],
         totals=totals_text(use.report),
+        evidence=[
+            ("window", f"{as_of_text(window.start)} to {as_of_text(window.until)}"),
+            ("accesses evaluated", f"{use.report.counts.decided:,} of {use.report.counts.total:,} read"),
+            ("denied", f"{use.report.denials or 0:,}"),
+            *_digest_rows(log),
+        ],
     )
+
+
+def _digest_rows(log: "AccessLog") -> Iterator[tuple[str, str]]:
+    """Yield the SHA-256 of what was read of each file, and which input has none."""
+    copies = []
+    for file, digest in log.digests():
+        if digest is None:
+            copies.append(file.path)
+        else:
+            yield f"SHA-256 of {file.path}, {file.size:,} bytes", digest
+    if copies:
+        from aclog.ops.usage import few
+
+        yield "no SHA-256: a stream, or from a table or an object store", few(copies)
 
 
 # Drift and tests.

@@ -196,6 +196,8 @@ class UseOfAcls:
     """Sentences: what the verdicts do not count."""
     totals: str = ""
     """How many ACLs are in the state, and how many were removed, if any was."""
+    evidence: Sequence[tuple[str, str]] = ()
+    """What the answers rest on: the window, accesses, and files with their digests."""
 
 
 @frozen(kw_only=True)
@@ -811,10 +813,7 @@ def _unused(question: ReportQuestion) -> ReportSection:
         Part(
             text=f"Use of each ACL {use.window}.{f' {use.totals}.' if use.totals else ''}",
             command=use.command,
-            table=_table(
-                ("verdict", "ACLs", "meaning"),
-                ((answer, f"{number:,}", use.meanings[answer]) for answer, number in sorted(counts.items())),
-            ),
+            table=_table(("what it rests on", "value"), use.evidence),
         ),
     ]
     if use.premises:
@@ -824,6 +823,14 @@ def _unused(question: ReportQuestion) -> ReportSection:
     can_go = f"{plural(removable_count, 'ACL')} can be removed without changing any decision of the window{limited}."
     none = "No ACL is known to be removable" + (": none was judged." if unjudged_count == counts.total() else ".")
     parts += [
+        Part(
+            text=f"The verdicts{limited}.",
+            command=use.command,
+            table=_table(
+                ("verdict", "ACLs", "meaning"),
+                ((answer, f"{number:,}", use.meanings[answer]) for answer, number in sorted(counts.items())),
+            ),
+        ),
         Part(
             text=can_go if removable_count else none,
             command=use.command,

@@ -653,7 +653,11 @@ ACCESSES: dict[str, tuple[Row, ...] | str] = {
     ),
     "diff": (Row(words="diff --acls {}/acls --accesses {}/log --to-acls {}/fewer", strong="^0 of the accesses flip$"),),
     "accesses coverage": (
-        Row(words="coverage --accesses {}/log --gap 3d", strong=r"^\(not named\) +2 .*\n\Z", check=True),
+        Row(
+            words="coverage --accesses {}/log --gap 3d",
+            strong=r"^\(not named\) +2 .*\n\nthe lines do not name .*\n\Z",
+            check=True,
+        ),
     ),
     "plan": (
         Row(
