@@ -651,9 +651,22 @@ def access_text(permission: Permission, listed: Iterable[Region] = ()) -> str:
         names = " and ".join(operation.name for operation in operations_of(missing))
         rest = what.removeprefix(f"{operations_text(region.operations)} ")
         what = f"all other operations, besides {names} above, {rest}"
-    legal = "" if has_legal_name(region) else " (not a legal topic name)"
-    extent = "" if permission.extent is None else f" ({permission.extent.text})"
-    return f"{what}, from {hosts_text(region.hosts)}{extent}{legal}"
+    return f"{what}, from {hosts_text(region.hosts)}{_extent_text(permission)}"
+
+
+def access_cells(permission: Permission) -> tuple[str, str, str]:
+    """Return the operations, the resources and the hosts of a permission."""
+    region = permission.region
+    operations = operations_text(region.operations)
+    what = what_text([Clause(resource_type=region.resource_type, operations=region.operations, names=region.names)])
+    resources = what.removeprefix(f"{operations} on ")
+    return operations, f"{resources}{_extent_text(permission)}", hosts_text(region.hosts)
+
+
+def _extent_text(permission: Permission) -> str:
+    """Return in parentheses how much of the query it covers, and whether its names are legal."""
+    legal = "" if has_legal_name(permission.region) else " (not a legal topic name)"
+    return f"{'' if permission.extent is None else f' ({permission.extent.text})'}{legal}"
 
 
 def _listed_operations(region: Region, listed: Iterable[Region]) -> int:

@@ -230,7 +230,7 @@ def print_permissions(
             | (_since_object(began) if since is not None else {})
             | generation_object(generation)
             for permission, generation in permissions
-            for part, began in _dated(permission, since)
+            for part, began in dated(permission, since)
         )
         columns = with_generation(PERMISSIONS_OF_PREFIXES if has_extents else PERMISSION_COLUMNS, answers)
         if output.form is OutputFormat.CSV:  # a spreadsheet filters by cells of one value each
@@ -245,11 +245,11 @@ def print_permissions(
     supers, count = "", 0
     listed: list[Region] = []
     for permission, generation in permissions:
-        if _is_super(permission):
+        if is_super(permission):
             supers = all_of(permission.region.principals)
             continue
         count += 1
-        for part, began in _dated(permission, since):
+        for part, began in dated(permission, since):
             first, *rest = permission_lines(part, origins, listed if generation is None else ())
             listed.append(part.region)
             for line in (first + only_on(generation), *rest, *([_since_line(began)] if since is not None else [])):
@@ -264,14 +264,16 @@ def print_permissions(
     return not count
 
 
-def _dated(permission: Permission, since: RowsSince | None) -> Iterator[tuple[Permission, Since | None]]:
-    if since is None or _is_super(permission):
+def dated(permission: Permission, since: RowsSince | None) -> Iterator[tuple[Permission, Since | None]]:
+    """Yield the parts of a permission, each with its date; without dates as a whole, as that of super users."""
+    if since is None or is_super(permission):
         yield permission, None
     else:
         yield from since.dated(permission)
 
 
-def _is_super(permission: Permission) -> bool:
+def is_super(permission: Permission) -> bool:
+    """Return whether a permission is that of super users."""
     return permission.rules == (SUPER_USER,)
 
 
@@ -295,9 +297,23 @@ def made_by_text(note: ApplyNote | None) -> str:
     return f"; by {note.who}, apply {note.apply}{commit}"
 
 
+def since_cells(since: Since | None) -> tuple[str, str]:
+    """Return the time and the offset since which a permission is allowed, and the change that made it so."""
+    if since is None:
+        return "unknown", _UNDATED
+    event = since.event
+    offset = f"offset {event.offset:,}{' or before' if event.change is None and event.offset else ''}"
+    time = "" if event.timestamp < 0 else f"{time_text(event.timestamp)}, "
+    change = "as the history begins" if event.change is None else change_text(event.change)
+    return f"{time}{offset}", f"{change}{made_by_text(since.made_by)}"
+
+
+_UNDATED = "hosts are ranges and the Kafka that decided is not stated (--kafka-version)"
+
+
 def _since_line(since: Since | None) -> str:
     if since is None:
-        return "  since: unknown, as hosts are ranges and the Kafka that decided is not stated (--kafka-version)"
+        return f"  since: unknown, as {_UNDATED}"
     return f"  since {_event_text(since.event)}{made_by_text(since.made_by)}"
 
 

@@ -41,10 +41,11 @@ from aclog.ops.check import (
     prove_none,
     question_of,
 )
+from aclog.ops.policies import SUPER_USERS_UNKNOWN, lacks_super_users
 from aclog.ops.tables import rule_text
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.columns import Column, OutputFormat
-from aclog.terminal.output import say
+from aclog.terminal.output import note, say
 from aclog.terminal.tables import print_rows
 
 # The exit code of a proof.
@@ -247,6 +248,8 @@ def print_question(
             [list(_lines(proof, *each)) for each in islice(proof.counterexamples, _MAX_PARTS)],
             count=len(proof.counterexamples),
         )
+        if proof.verdict.is_proved and lacks_super_users(choice, authorizer):
+            note(SUPER_USERS_UNKNOWN)
     return exit_code.of(proof.verdict, [choice])
 
 

@@ -23,12 +23,12 @@ from aclog.cli.flags.common import (
 )
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.options import Group, Option
-from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.terminal.columns import Column, Row
-from aclog.terminal.output import optional_time_text, say, time_text
+from aclog.terminal.output import note, optional_time_text, say, time_text
 from aclog.terminal.tables import aligned
 from aclog.usage.unused import HeardHours, silences
-from aclog.usage.window import EARLIEST, LATEST, Coverage, UnreadAccesses, unread_text
+from aclog.usage.window import EARLIEST, HOUR, LATEST, Coverage, UnreadAccesses, unread_text
 
 # The flags of `aclog accesses coverage`.
 
@@ -49,7 +49,7 @@ class CoverageFlags:
     ] = None
     gap: Gap = "1d"
     accesses_format: AccessesFormat = None
-    accesses_timezone: AccessesTimezone = "UTC"
+    accesses_timezone: AccessesTimezone = None
     workers: Workers = None
     explain_unread: ExplainUnread = 0
 
@@ -170,7 +170,7 @@ def print_coverage(flags: CoverageFlags, output: Output) -> int:
     gap = gap_us(flags.gap)
     if bool(flags.accesses) == (flags.index is not None):
         raise ConfigError("--accesses or --index: expected one of them")
-    covered, unread = _of_log(flags) if flags.index is None else _of_index(flags)
+    covered, unread, zone = _of_log(flags) if flags.index is None else (*_of_index(flags), "")
     spans = stretches(covered, gap=gap)
     if output.is_rows:
         more = (PRINCIPAL_COLUMN,) if unread else ()
@@ -178,6 +178,8 @@ def print_coverage(flags: CoverageFlags, output: Output) -> int:
     else:
         for line in (*_report_lines(covered, spans), *_unread_lines(unread)):
             say(printable(line))
+    if zone:
+        note(zone)
     return HOLES if unread or any(each.is_hole for each in spans) else NONE
 
 
@@ -192,7 +194,8 @@ def _of_index(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
     return covered, unread
 
 
-def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
+def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses, str]:
+    """Return what a log covers, what could not be read, and whether its times were read as UTC."""
     from aclog.ops.extras import need_usage_extra
     from aclog.terminal.notices import progress
 
@@ -217,7 +220,7 @@ def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
     warn_of_long_lines(long_lines)
     if not len(covered):
         raise log.error("no access has a timestamp: the period that it covers is unknown")
-    return covered, UnreadAccesses.sum_of(unread)
+    return covered, UnreadAccesses.sum_of(unread), log.assumed_zone()
 
 
 def _row(stretch: Stretch) -> Row:
@@ -259,8 +262,11 @@ def _unread_lines(unread: UnreadAccesses) -> Iterator[str]:
 
 
 def _report_lines(covered: Coverage, spans: Sequence[Stretch]) -> Iterator[str]:
-    head = ("broker", "lines", "hours", "first", "last", "gaps")
+    head = ("broker", "lines", "hours", "first", "last", "gaps", "longest silence")
     yield from aligned(head, (_broker_line(covered, spans, broker) for broker in covered.brokers))
+    if None in covered.brokers:
+        yield ""
+        yield _unnamed_text(covered)
     holes = [each for each in spans if each.is_hole]
     if not holes:
         return
@@ -277,7 +283,29 @@ def _broker_line(covered: Coverage, spans: Sequence[Stretch], broker: str | None
     mine = covered.of_broker(broker)
     holes = sum(each.is_hole and each.broker == broker for each in spans)
     first, last = (time_text(int(time) // 1000) for time in (mine.first[0], mine.last[-1]))
-    return _name(broker), f"{int(mine.rows.sum()):,}", f"{len(mine):,}", first, last, f"{holes:,}"
+    silence = _silence_text(mine, int(covered.first.min()), int(covered.last.max()))
+    return _name(broker), f"{int(mine.rows.sum()):,}", f"{len(mine):,}", first, last, f"{holes:,}", silence
+
+
+def _silence_text(mine: Coverage, start: int, until: int) -> str:
+    """Return the longest time without a line of a broker, from the first line of all to the last, and its beginning.
+
+    A time below an hour may be within the hours of the coverage, where it is not known.
+    """
+    ends = np.concatenate(([start], mine.last))
+    silent = np.concatenate((mine.first, [until])) - ends
+    at = int(silent.argmax())
+    if silent[at] < HOUR:
+        return "under 1 h"
+    return f"{silent[at] / HOUR:,.1f} h from {time_text(int(ends[at]) // 1000)}"
+
+
+def _unnamed_text(covered: Coverage) -> str:
+    lines = int(covered.of_broker(None).rows.sum())
+    which = "the lines do not name their brokers"
+    if covered.brokers != (None,):
+        which = f"{plural(lines, 'line')} {'names' if lines == 1 else 'name'} no broker"
+    return f"{which}: a gap of a single broker among them cannot be seen"
 
 
 def _name(broker: str | None) -> str:

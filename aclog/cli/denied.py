@@ -87,4 +87,6 @@ def denied(
     requests = denied_requests(
         log, choice, settings, principals=flags.principal, any_host=flags.any_host, configs=authorizer.configs()
     )
-    raise Exit(print_denied(requests, flags.out, how))
+    code = print_denied(requests, flags.out, how)
+    log.note_assumed_zone()
+    raise Exit(code)

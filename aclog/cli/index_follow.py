@@ -125,7 +125,7 @@ def file_feed(flags: AccessesFlags) -> Iterator[FileFeed]:
             raise ConfigError("--accesses -: expected files or a topic with --follow: stdin ends")
         if not any(each.is_file() for each in listed(path, list[OSError]().append)):
             list(files_of(path))  # its error has the reason
-    log = FollowedLog(paths=paths, zone=parse_zone(flags.accesses_timezone), form=form, profile=profile)
+    log = FollowedLog(paths=paths, zone=parse_zone(flags.accesses_timezone or "UTC"), form=form, profile=profile)
     yield FileFeed(log=log, flags=flags)
 
 

@@ -195,7 +195,7 @@ class TopicFeed:
     ) -> AddedRun:
         form, profile = stated_format(self.flags.accesses_format)
         file = PinnedFile.of(f"{self.topic.name} (records)", copy.place)  # a topic may be named like a packed file
-        log = accesses_in([file], parse_zone(self.flags.accesses_timezone), form, profile)
+        log = accesses_in([file], parse_zone(self.flags.accesses_timezone or "UTC"), form, profile)
         new = NewAccesses(input=log, contents=(), files=1, waiting=())
         if not log.files:  # only records of other logs
             runs.index.note_lost(UnreadAccesses(), positions, current_time_ms() * 1000)

@@ -44,7 +44,7 @@ class McpFlags:
         ),
     ] = field(factory=list)
     accesses_format: AccessesFormat = None
-    accesses_timezone: AccessesTimezone = "UTC"
+    accesses_timezone: AccessesTimezone = None
     time_limit: Annotated[
         float, Option("--time-limit", metavar="SECONDS", min=1, help="End a tool that takes longer.")
     ] = 60.0

@@ -48,7 +48,7 @@ class QueryFlags:
         ),
     ] = field(factory=list)
     accesses_format: AccessesFormat = None
-    accesses_timezone: AccessesTimezone = "UTC"
+    accesses_timezone: AccessesTimezone = None
     memory_limit: Annotated[
         str,
         Option(

@@ -12,9 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
+from aclog.cli.flags.many_requests import AskedFlags
 from aclog.cli.flags.repository import choice_of_lint, given_settings, settings_of_lint
 from aclog.cli.options import Group
-from aclog.cli.report_evidence import ReportFlags, drift_of_source, source_words, tests_of_source, use_of
+from aclog.cli.report_evidence import (
+    ReportFlags,
+    drift_of_source,
+    source_words,
+    tests_of_source,
+    use_of,
+    who_can_of,
+)
 from aclog.cli.transfer.output import is_written_through, open_output
 from aclog.metalog.errors import ConfigError, printable
 
@@ -26,7 +34,7 @@ app = Group()
 
 
 @app.command()
-def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags) -> None:
+def report(flags: ReportFlags, source: SourceFlags, access: AskedFlags, authorizer: AuthorizerFlags) -> None:
     """Write a report on the access of a source into one file: HTML without scripts or network, Markdown, or PDF.
 
     It contains the ACLs in numbers, who reaches what, the changes of a log over
@@ -37,16 +45,23 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
     offset and digest. Tables show the first rows, and how many more there are.
     HTML and PDF require the extra `web`; PDF is printed by Chromium, Chrome or Edge.
 
+    With --topic and the other flags of `aclog who-can`, the report begins with the
+    principals with this access, and since when: all operations, or --operation.
+
     [bold]Examples[/]
 
       aclog report DIR -o audit.html
       aclog report DIR -o audit.pdf
+      aclog report DIR -o payments.md --operation READ --topic 'payments.*' --sections who-can
       aclog report DIR -o audit.md --sections numbers,everyone,admins --super-users 'User:admin'
       aclog report --log DIR --as-of 2026-11-01 -o october.html --index usage
       aclog report DIR -o audit.html --want kafka --journal prod.journal --tests rules.yaml --sign minisign.key
     """
     flags.check()
-    sections = flags.selected()
+    is_asked = access.is_given()
+    if is_asked:
+        access.check(takes_any=True)
+    sections = flags.selected(is_asked=is_asked)
     suffix, browser = flags.out.suffix.lower(), None
     if suffix != ".md":
         from aclog.ops.extras import need_web_extra
@@ -77,6 +92,11 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
     settings = test_settings if is_lint else RepositorySettings()
     testing = " ".join(filter(None, ("aclog test", shlex.join(flags.tests), own, deciding)))
     lint_choice, topics = choice_of_lint(source, settings, choice, topics)
+
+    def command(text: str) -> str:
+        """Return the command line of `aclog` with these words, about the reported state."""
+        return " ".join(filter(None, (f"aclog {text}", own, deciding)))
+
     with ExitStack() as stack:
         if flags.accesses:
             from aclog.usage.accesses.objects import copied_once
@@ -92,22 +112,17 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
                 topics=topics,
                 accesses=flags.accesses_of_lint() if is_lint else (),
                 accepted=source.accept_unread,
-                command=lambda text: " ".join(filter(None, (f"aclog {text}", own, deciding))),
+                command=command,
                 bare_command=lambda text: f"aclog {text} {own}".rstrip(),
                 sections=sections,
+                who_can=who_can_of(access, choice, image, authorizer, command) if is_asked else None,
                 unused=use_of(flags, choice, source, authorizer, image.end_offset, own, stack),
                 drift=drift_of_source(flags, source),
                 tests=tests_of_source(flags, choice, test_settings, frozenset(given_settings(authorizer)), testing),
                 now=current_time_ms(),
             )
         )
-    if browser is None:
-        text = html_text(value) if suffix == ".html" else "\n".join(markdown_lines(value)) + "\n"
-        data = text.encode("utf-8", "backslashreplace")
-    else:
-        from aclog.cli.transfer.pdf import pdf_of
-
-        data = pdf_of(html_text(value), browser)
+    data = _data(value, suffix, browser)
     path = flags.out if is_written_through(flags.out) else flags.out.resolve()
     signature = None if key is None else key.signature(data, _comment(path, value)).encode()
     with open_output(path, binary=browser is not None, mode=_mode(path)) as file:
@@ -118,6 +133,16 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
         with open_output(beside, binary=False, mode=_mode(beside)) as file:
             file.write(signature)
         note(f"{flags.out}.minisig: verified by minisign -Vm {shlex.quote(str(flags.out))} -P {key.public_text}")
+
+
+def _data(report: "Report", suffix: str, browser: str | None) -> bytes:
+    """Return the content of a file with this suffix; `browser`: the program that prints a PDF."""
+    if browser is not None:
+        from aclog.cli.transfer.pdf import pdf_of
+
+        return pdf_of(html_text(report), browser)
+    text = html_text(report) if suffix == ".html" else "\n".join(markdown_lines(report)) + "\n"
+    return text.encode("utf-8", "backslashreplace")
 
 
 _MOST_PASSPHRASE = 1024
@@ -195,8 +220,11 @@ def markdown_lines(report: "Report") -> Iterator[str]:
         if section.missing is not None:
             yield ""
             yield f"Not in this report: {_escaped(section.missing)}."
-        for part in section.parts:
-            yield ""
+        is_apart = True
+        for part, command in section.with_commands():
+            if is_apart:
+                yield ""
+            is_apart = command is not None
             yield _escaped(part.text)
             yield ""
             if part.chart is not None:
@@ -205,7 +233,8 @@ def markdown_lines(report: "Report") -> Iterator[str]:
                 yield from _matrix_lines(part.matrix)
             if part.table is not None:
                 yield from _table_lines(part.table)
-            yield _code(part.command)
+            if command is not None:
+                yield _code(command)
 
 
 def _escaped(text: str) -> str:

@@ -1,7 +1,7 @@
 """What a report shows besides the source: flags, and the use of ACLs, drift and tests that they name."""
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -16,17 +16,22 @@ from aclog.cli.flags.common import (
     AuthorizerFlags,
     SourceFlags,
 )
+from aclog.cli.flags.many_requests import AskedFlags
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.text_forms import comma_parts
 
 if TYPE_CHECKING:
+    from aclog.analysis.policy import Policy
     from aclog.cli.flags.target import TargetFlags
-    from aclog.ops.report import Drifting, Section, Tested, UseOfAcls
+    from aclog.ops.report import CommandLine, Drifting, Section, Tested, UseOfAcls, WhoCan
+    from aclog.ops.usage import AccessLog
+    from aclog.snapshots.image import Image
     from aclog.sources.choice import ChosenSource
     from aclog.sources.repository import RepositorySettings
+    from aclog.usage.unused_report import UnusedReport
 
-_SECTIONS = "numbers, access, changes, everyone, admins, lint, unused, drift, tests"
+_SECTIONS = "who-can, numbers, access, changes, everyone, admins, lint, unused, drift, tests"
 _EVIDENCE_PANEL = "Drift, tests and signature"
 _DAYS = 90
 
@@ -41,7 +46,12 @@ class ReportFlags:
     ]
     sections: Annotated[
         str | None,
-        Option("--sections", metavar="A,B,C", help=f"Only these sections: {_SECTIONS}.", show_default="all"),
+        Option(
+            "--sections",
+            metavar="A,B,C",
+            help=f"Only these sections: {_SECTIONS}.",
+            show_default="all, those with flags of their own if given",
+        ),
     ] = None
     browser: Annotated[
         str | None,
@@ -74,7 +84,7 @@ class ReportFlags:
         ),
     ] = field(factory=list)
     accesses_format: AccessesFormat = None
-    accesses_timezone: AccessesTimezone = "UTC"
+    accesses_timezone: AccessesTimezone = None
     days: Annotated[
         int | None,
         Option(
@@ -143,16 +153,26 @@ class ReportFlags:
         """The default number of processes that read the accesses."""
         return None
 
-    def selected(self) -> "tuple[Section, ...]":
-        """Return the sections, in their order. Raises ConfigError: an unknown one."""
+    def selected(self, *, is_asked: bool) -> "tuple[Section, ...]":
+        """Return the sections, in their order; `is_asked`: whether flags describe an access in question.
+
+        Raises:
+            ConfigError: an unknown one, or not that of the access in question.
+
+        """
         from aclog.ops.report import Section
 
         if self.sections is None:
-            return tuple(Section)
+            given = {Section.WHO_CAN: is_asked, Section.DRIFT: self.want is not None, Section.TESTS: bool(self.tests)}
+            return tuple(each for each in Section if given.get(each, True))
         names = [part.strip() for part in comma_parts(self.sections)]
         for name in names:
             if name not in set(Section):
                 raise ConfigError(f"--sections: no section {name[:80]!r}: expected some of {_SECTIONS}")
+        if is_asked and Section.WHO_CAN not in names:
+            raise ConfigError(
+                "--sections: the flags of an access, such as --topic, are of the section who-can: expected it too"
+            )
         return tuple(each for each in Section if each in names)
 
     def accesses_of_lint(self) -> list[str]:
@@ -175,6 +195,75 @@ class ReportFlags:
             raise ConfigError("--want and --journal: expected both, or neither")
         if self.passphrase_file is not None and self.sign is None:
             raise ConfigError("--passphrase-file: only together with --sign")
+
+
+# The principals with the access in question.
+
+
+def who_can_of(
+    flags: AskedFlags, choice: "ChosenSource", image: "Image", authorizer: AuthorizerFlags, command: "CommandLine"
+) -> "Callable[[Policy], WhoCan]":
+    """Return what lists the principals with the access in question, by the policy of the reported state."""
+    return lambda policy: _who_can(flags, choice, image, authorizer, command, policy)
+
+
+def _who_can(
+    flags: AskedFlags,
+    choice: "ChosenSource",
+    image: "Image",
+    authorizer: AuthorizerFlags,
+    command: "CommandLine",
+    policy: "Policy",
+) -> "WhoCan":
+    from aclog.analysis.regions import EVERYONE
+    from aclog.analysis.who_can import intent_permissions, permissions, with_extents
+    from aclog.cli.answers import dated, is_super, since_cells
+    from aclog.ops.check import Asked
+    from aclog.ops.near import no_principal, unknown_topics
+    from aclog.ops.report import WhoCan
+    from aclog.ops.why import rows_since
+
+    needs, query, resources = flags.needs(), flags.query(EVERYONE, None), flags.resources()
+    granted = intent_permissions(policy, needs, principals=EVERYONE) if needs else permissions(policy, query)
+    listed = [each for each in with_extents(granted, resources) if not is_super(each)]
+    has_history = choice.source.log is not None
+    since = None
+    if has_history:
+        queries = [need.query(EVERYONE, None) for need in needs] or [query]
+        is_stated = authorizer.generation is not None
+        since = rows_since(choice.source, image.end_offset, policy, queries, is_kafka_stated=is_stated)
+    words = [word for flag, value in flags.named() for word in _words_of(flag, value)]
+    return WhoCan(
+        access=Asked(operation=flags.operation, intent=flags.intent, resources=resources).text("some", None),
+        rows=((part, *since_cells(began)) for each in listed for part, began in dated(each, since)),
+        has_history=has_history,
+        notes=[
+            *(unknown_topics(resources, image) if listed else no_principal(policy, resources, image)),
+            *_super_users_texts(policy, choice, authorizer),
+            *([] if has_history else ["the source has no history: since when is unknown"]),
+        ],
+        command=command(" ".join(("who-can", *words, *(["--since"] if has_history else [])))),
+    )
+
+
+def _words_of(flag: str, value: str | None) -> Sequence[str]:
+    return (flag,) if value is None else (flag_words([(flag, value)]),)
+
+
+def _super_users_texts(policy: "Policy", choice: "ChosenSource", authorizer: AuthorizerFlags) -> Iterator[str]:
+    """Yield the super users, or that the source cannot have them; nothing if a running cluster hides them."""
+    from aclog.authorizer.settings import SUPER_USERS_CONFIG
+    from aclog.ops.policies import SUPER_USERS_UNKNOWN, lacks_super_users
+
+    if lacks_super_users(choice, authorizer):
+        yield SUPER_USERS_UNKNOWN
+    elif SUPER_USERS_CONFIG not in choice.premises(authorizer.configs()).names:
+        users = sorted(policy.settings.super_users)
+        more = f" and {len(users) - _MOST_USERS:,} more" if len(users) > _MOST_USERS else ""
+        yield f"super users, who may do everything: {', '.join(users[:_MOST_USERS]) or 'none'}{more}"
+
+
+_MOST_USERS = 20
 
 
 # The use of ACLs.
@@ -231,11 +320,23 @@ def _use_by_index(path: Path, days: int, choice: "ChosenSource", words: str, sta
         objects=unused_objects(answers),
         command=" ".join(filter(None, ("aclog accesses unused", words, own))),
         premises=list(unused_premises(answers)),
+        evidence=list(_index_rows(answers)),
     )
 
 
 def _window(days: int, what: str) -> str:
     return f"in the {'day that ends' if days == 1 else f'{days:,} days that end'} with the latest access of the {what}"
+
+
+def _index_rows(answers: "UnusedReport") -> Iterator[tuple[str, str]]:
+    """Yield what the answers of an index rest on."""
+    from aclog.terminal.output import time_text
+
+    window, covered = answers.unused.window, answers.index.coverage()
+    yield "window", f"{time_text(window.start // 1000)} to {time_text(window.until // 1000)}"
+    is_inside = (covered.last >= window.start) & (covered.first <= window.until)
+    yield "accesses in its hours", f"{int(covered.rows[is_inside].sum()):,}"
+    yield "denied, SHA-256 of the access logs", "not in an index"
 
 
 def _use_by_accesses(
@@ -247,25 +348,23 @@ def _use_by_accesses(
 ) -> "UseOfAcls":
     from aclog.ops.policies import settings_of
     from aclog.ops.report import UseOfAcls
-    from aclog.ops.usage import AccessLog, judged_days, use_of_acls, youth_text
-    from aclog.terminal.output import note
+    from aclog.ops.usage import AccessLog, use_of_acls, youth_text
+    from aclog.terminal.output import as_of_text, note
     from aclog.usage.evidence import totals_text
     from aclog.usage.unused import MEANINGS
 
-    log, settings, days = AccessLog.of(flags), settings_of(authorizer), flags.days or _DAYS
-    use = use_of_acls(log, choice, settings, days, None, authorizer.configs())
-    if flags.days is None and (fewer := judged_days(use.report)):
-        note(
-            f"all ACLs were first seen in the last {days} days of the access log, so the report covers {fewer} of them"
-        )
-        days = fewer
-        use = use_of_acls(log, choice, settings, days, None, authorizer.configs())
+    log, settings = AccessLog.of(flags), settings_of(authorizer)
+    use = use_of_acls(log, choice, settings, flags.days, None, authorizer.configs())
+    window, zone = use.report.window, log.assumed_zone()
+    days = (window.until - window.start).days
+    if zone:
+        note(zone)
     if text := youth_text(use.report):
         note(text)
     own: list[tuple[str, object]] = [("--accesses", path) for path in flags.accesses]
     if flags.accesses_format is not None:
         own.append(("--accesses-format", flags.accesses_format))
-    if flags.accesses_timezone != "UTC":
+    if flags.accesses_timezone is not None:
         own.append(("--accesses-timezone", flags.accesses_timezone))
     words = source_words(source, as_of), flag_words((*own, ("--days", days))), shlex.join(authorizer.words())
     return UseOfAcls(
@@ -273,9 +372,29 @@ def _use_by_accesses(
         meanings=MEANINGS,
         objects=use.with_reasons(),
         command=" ".join(filter(None, ("aclog accesses usage", *words))),
-        premises=list(use.premises()),
+        premises=[*use.premises(), *([zone] if zone else [])],
         totals=totals_text(use.report),
+        evidence=[
+            ("window", f"{as_of_text(window.start)} to {as_of_text(window.until)}"),
+            ("accesses evaluated", f"{use.report.counts.decided:,} of {use.report.counts.total:,} read"),
+            ("denied", f"{use.report.denials or 0:,}"),
+            *_digest_rows(log),
+        ],
     )
+
+
+def _digest_rows(log: "AccessLog") -> Iterator[tuple[str, str]]:
+    """Yield the SHA-256 of what was read of each file, and which input has none."""
+    copies = []
+    for file, digest in log.digests():
+        if digest is None:
+            copies.append(file.path)
+        else:
+            yield f"SHA-256 of {file.path}, {file.size:,} bytes", digest
+    if copies:
+        from aclog.ops.usage import few
+
+        yield "no SHA-256: a stream, or from a table or an object store", few(copies)
 
 
 # Drift and tests.

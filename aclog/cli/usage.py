@@ -5,9 +5,9 @@ from typing import Annotated
 from aclog.cli.flags.common import (
     AccessesFlags,
     AuthorizerFlags,
+    JudgedWindowFlags,
     OutputFlags,
     SourceFlags,
-    WindowFlags,
     check_one_stdin,
     format_option,
     stdin_among,
@@ -22,7 +22,7 @@ app = Group()
 def usage(
     source: SourceFlags,
     accesses: AccessesFlags,
-    window: WindowFlags,
+    window: JudgedWindowFlags,
     authorizer: AuthorizerFlags,
     output: OutputFlags,
     format_: Annotated[
@@ -36,7 +36,8 @@ def usage(
     without it), NEEDED, or NOT_JUDGED: it was not in force for the entire window,
     or accesses that it may have allowed could not be read. All removable ACLs can
     be removed together. With --log, each access is judged by the ACLs of its own
-    time, and by those in force at the end.
+    time, and by those in force at the end. Without --days, the window has 90 days;
+    if all ACLs are younger, it is the longest in which an ACL can be judged.
 
     [bold]Examples[/]
 
@@ -54,3 +55,4 @@ def usage(
     check_one_stdin({**source.files(), **stdin_among(accesses.accesses)})
     until, log = window.end(), accesses.open()
     report_usage(use_of_acls(log, source.choose(), settings, window.days, until, authorizer.configs()), how)
+    log.note_assumed_zone()

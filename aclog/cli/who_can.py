@@ -52,8 +52,8 @@ def who_can(
     from aclog.authorizer.settings import is_set
     from aclog.cli.answers import print_permissions, rows_of
     from aclog.ops.near import no_principal, unknown_topics
-    from aclog.ops.policies import policies_of, read_premises
-    from aclog.terminal.output import note_each
+    from aclog.ops.policies import SUPER_USERS_UNKNOWN, lacks_super_users, policies_of, read_premises
+    from aclog.terminal.output import note, note_each
 
     action.check(takes_any=True)
     how = output.choose()
@@ -90,3 +90,5 @@ def who_can(
     resources, policy = action.resources(), next(iter(policies.values()))
     if not how.is_rows:
         note_each(no_principal(policy, resources, image) if is_empty else unknown_topics(resources, image))
+        if lacks_super_users(choice, authorizer):
+            note(SUPER_USERS_UNKNOWN)

@@ -90,6 +90,14 @@ def warn_of_super_users(stated: StatedSettings, flag: str = "--super-users") -> 
 # What is unknown of that which decides in a source, noted on stderr before a command answers.
 
 
+SUPER_USERS_UNKNOWN = "super users are not in this source; each is allowed everything (--super-users)"
+
+
+def lacks_super_users(choice: ChosenSource, stated: StatedSettings) -> bool:
+    """Return whether nothing states the super users, and the source cannot: only a running cluster has settings."""
+    return stated.super_users is None and not choice.is_live
+
+
 def read_premises(choice: ChosenSource, configs: AbstractSet[str]) -> Premises:
     """Return what is unknown of that which decides in a source, and note each.
 

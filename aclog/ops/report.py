@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache
-from itertools import compress, islice
+from itertools import compress, islice, zip_longest
 from typing import Final, TypeAlias
 
 from attrs import evolve, frozen
 
 from aclog.analysis.lint_report import BY_ID
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions import EVERYONE, Names, Query, Subtree, common, only, operations_of
+from aclog.analysis.regions import EVERYONE, Names, Principals, Query, Subtree, common, only, operations_of
 from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_rows
-from aclog.analysis.who_can import SUPER_USER, Permission, access_text, permissions, reason_lines
+from aclog.analysis.who_can import SUPER_USER, Permission, access_cells, access_text, permissions, reason_lines
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, acl_text
 from aclog.authorizer.codes import (
     CLUSTER_NAME,
@@ -33,6 +33,7 @@ from aclog.authorizer.codes import (
     ResourceType,
 )
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG
+from aclog.authorizer.standard import Premises
 from aclog.metalog.errors import plural
 from aclog.ops.lint import lint_source
 from aclog.ops.policies import StatedSettings, policy_of, read_premises, settings_of
@@ -63,6 +64,7 @@ _LATEST: Final = 253_402_300_799_999
 class Section(StrEnum):
     """A section of the report, in its order."""
 
+    WHO_CAN = "who-can"
     NUMBERS = "numbers"
     ACCESS = "access"
     CHANGES = "changes"
@@ -155,6 +157,11 @@ class ReportSection:
     parts: tuple[Part, ...] = ()
     missing: str | None = None
 
+    def with_commands(self) -> Iterator[tuple[Part, str | None]]:
+        """Yield the parts, each with its command; None if the next part has the same one."""
+        for part, after in zip_longest(self.parts, self.parts[1:]):
+            yield part, None if after is not None and after.command == part.command else part.command
+
 
 @frozen(kw_only=True)
 class Report:
@@ -189,6 +196,23 @@ class UseOfAcls:
     """Sentences: what the verdicts do not count."""
     totals: str = ""
     """How many ACLs are in the state, and how many were removed, if any was."""
+    evidence: Sequence[tuple[str, str]] = ()
+    """What the answers rest on: the window, accesses, and files with their digests."""
+
+
+@frozen(kw_only=True)
+class WhoCan:
+    """Which principals have the access in question, and since when."""
+
+    access: str
+    """The access in question, such as `READ on some TOPIC payments.*`."""
+    rows: Iterable[tuple[Permission, str, str]]
+    """Permissions, each with the time since which it is allowed, and the change that made it so."""
+    has_history: bool
+    """Whether the source has these times."""
+    notes: Sequence[str]
+    """Sentences without a full stop."""
+    command: str
 
 
 @frozen(kw_only=True)
@@ -236,6 +260,8 @@ class ReportQuestion:
     bare_command: CommandLine
     """For commands that do not."""
     sections: Sequence[Section] = tuple(Section)
+    who_can: Callable[[Policy], WhoCan] | None = None
+    """None without an access in question."""
     unused: Callable[[], UseOfAcls] | None = None
     """None without an index or accesses."""
     drift: Callable[[], Drifting] | None = None
@@ -264,6 +290,7 @@ def report(question: ReportQuestion) -> Report:
         return list(permissions(policy, Query(principals=EVERYONE), unnamed=True))
 
     makers: dict[Section, Callable[[], ReportSection]] = {
+        Section.WHO_CAN: lambda: _who_can(question, policy, premises),
         Section.NUMBERS: lambda: _numbers(question, rows),
         Section.ACCESS: lambda: _access(question, policy, rows, unnamed()),
         Section.CHANGES: lambda: _changes(question),
@@ -283,7 +310,7 @@ def report(question: ReportQuestion) -> Report:
         ("Last record", timestamp),
         ("SHA-256 of the ACLs", digest(rows)),
         ("Super users", ", ".join(sorted(settings.super_users)) or _no_super_users(question.stated)),
-        ("Resources without ACLs", _without_acls(question.stated)),
+        ("Resources without ACLs", _without_acls(question, premises)),
         *([("Accepted unread", ", ".join(question.accepted))] if question.accepted else []),
         *([("Settings of lint", str(question.settings.file))] if question.settings.file is not None else []),
         ("Report made", timestamp_text(question.now)),
@@ -303,10 +330,15 @@ def _no_super_users(stated: StatedSettings) -> str:
     return "unknown: no --super-users given" if stated.super_users is None else "none"
 
 
-def _without_acls(stated: StatedSettings) -> str:
-    if stated.allow_everyone:
+def _without_acls(question: ReportQuestion, premises: Premises) -> str:
+    """Return whether resources without ACLs are open, and whether that is known."""
+    if question.stated.allow_everyone:
         return "open to everyone (allow.everyone.if.no.acl.found is true)"
-    known = "is false" if ALLOW_EVERYONE_CONFIG in stated.configs() else "is assumed false, Kafka's default"
+    known = "is false"
+    if ALLOW_EVERYONE_CONFIG in premises.names:
+        known = "is unknown, and assumed false"
+    elif ALLOW_EVERYONE_CONFIG not in question.stated.configs() and not question.choice.is_live:
+        known = "is assumed false, Kafka's default: no flag and no source states it"
     return f"closed to all except super users (allow.everyone.if.no.acl.found {known})"
 
 
@@ -360,6 +392,55 @@ def _listed(cell: _List) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 1]}\u2026"
+
+
+# The access in question.
+
+
+def _who_can(question: ReportQuestion, policy: Policy, premises: Premises) -> ReportSection:
+    title = "Who can, and since when"
+    if question.who_can is None:
+        missing = "no access in question is given (--operation, --topic, --group, --cluster and similar flags)"
+        return ReportSection(section=Section.WHO_CAN, title=title, missing=missing)
+    found = question.who_can(policy)
+    heads = ("principals", "operations", "resource", "hosts", "by", *(("since", "change") if found.has_history else ()))
+    rows = (
+        (_who(permission.region.principals), *_parts_of(permission), *((since, change) if found.has_history else ()))
+        for permission, since, change in found.rows
+    )
+    table = _table(heads, rows)
+    sentences = [f"Principals that may {found.access}{'' if table.total else ': none by these rules'}"]
+    sentences += found.notes
+    if more := premises.turning(allowed=False):
+        sentences.append(f"More have access if {more.unless()}")
+    part = Part(
+        text=" ".join(map(_sentence, sentences)),
+        command=found.command,
+        table=table if table.total else None,
+    )
+    return ReportSection(section=Section.WHO_CAN, title=title, parts=(part,))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('?') else '.'}"
+
+
+def _who(principals: Principals) -> object:
+    if not principals.complement:
+        return _List(elements=principals.named)
+    return _List(elements=principals.named, before="anyone except ") if principals.named else "anyone"
+
+
+def _parts_of(permission: Permission) -> tuple[object, ...]:
+    """Return the operations, the resource, the hosts and the rules of a permission."""
+    excerpt, more = _excerpt(permission)
+    operations, resource, hosts = access_cells(excerpt)
+    return operations, "; ".join((resource, *more)), hosts, _reasons(permission)
+
+
+def _reasons(permission: Permission) -> _List:
+    reasons = list(reason_lines(permission))
+    return _List(elements=reasons, between="; ", most=len(reasons))
 
 
 # The ACLs in numbers.
@@ -596,18 +677,20 @@ def _granted_rows(granted: Iterable[Permission]) -> Iterator[tuple[object, ...]]
     """Yield a row for each principal with a name, and one for all others."""
     for permission in granted:
         principals = permission.region.principals
-        who: Sequence[object] = principals.named
-        if principals.complement:
-            who = (_List(elements=principals.named, before="anyone except ") if principals.named else "anyone",)
+        who = (_who(principals),) if principals.complement else principals.named
         cells: tuple[object, ...] = ("everything", "super.users")
         if permission.rules != (SUPER_USER,):
-            reasons = list(reason_lines(permission))
-            cells = (_claim(permission), _List(elements=reasons, between="; ", most=len(reasons)))
+            cells = (_claim(permission), _reasons(permission))
         yield from ((each, *cells) for each in who)
 
 
 def _claim(permission: Permission) -> object:
-    """Return what is allowed; of many names that are excluded from it, the first."""
+    excerpt, more = _excerpt(permission)
+    return "; ".join((access_text(excerpt), *more))
+
+
+def _excerpt(permission: Permission) -> tuple[Permission, list[str]]:
+    """Return what is allowed, of many names that are excluded from it the first; and how many more there are."""
     names, more = [], 0
     for part in permission.region.names:
         if isinstance(part, Subtree):
@@ -618,12 +701,10 @@ def _claim(permission: Permission) -> object:
         names.append(part)
     others = len(names) - _MOST_LISTED
     excerpt = evolve(permission, region=evolve(permission.region, names=tuple(names[:_MOST_LISTED])))
-    text = access_text(excerpt)
-    texts = [
+    return excerpt, [
         *([f"and {others:,} more names or prefixes"] if others > 0 else []),
         *([f"except {more:,} more names or prefixes"] if more else []),
     ]
-    return "; ".join((text, *texts))
 
 
 def _everyone(question: ReportQuestion, unnamed: Iterable[Permission]) -> ReportSection:
@@ -732,10 +813,7 @@ def _unused(question: ReportQuestion) -> ReportSection:
         Part(
             text=f"Use of each ACL {use.window}.{f' {use.totals}.' if use.totals else ''}",
             command=use.command,
-            table=_table(
-                ("verdict", "ACLs", "meaning"),
-                ((answer, f"{number:,}", use.meanings[answer]) for answer, number in sorted(counts.items())),
-            ),
+            table=_table(("what it rests on", "value"), use.evidence),
         ),
     ]
     if use.premises:
@@ -745,6 +823,14 @@ def _unused(question: ReportQuestion) -> ReportSection:
     can_go = f"{plural(removable_count, 'ACL')} can be removed without changing any decision of the window{limited}."
     none = "No ACL is known to be removable" + (": none was judged." if unjudged_count == counts.total() else ".")
     parts += [
+        Part(
+            text=f"The verdicts{limited}.",
+            command=use.command,
+            table=_table(
+                ("verdict", "ACLs", "meaning"),
+                ((answer, f"{number:,}", use.meanings[answer]) for answer, number in sorted(counts.items())),
+            ),
+        ),
         Part(
             text=can_go if removable_count else none,
             command=use.command,

@@ -3,6 +3,7 @@
 An access log is counted once, by the ACLs of a source; each of the four takes its answer from the counts.
 """
 
+import hashlib
 import os
 import sys
 from collections import Counter
@@ -38,9 +39,17 @@ from aclog.terminal.columns import json_text
 from aclog.terminal.notices import progress
 from aclog.terminal.output import as_of_text, note, warn
 from aclog.usage.accesses.access_batch import AccessForm
-from aclog.usage.accesses.access_log import NO_STREAMS, STDIN, AccessInput, explain_unread, find_accesses
+from aclog.usage.accesses.access_log import (
+    NO_STREAMS,
+    STDIN,
+    AccessInput,
+    blocks_up_to,
+    explain_unread,
+    find_accesses,
+    has_local_times,
+)
 from aclog.usage.accesses.layouts import DEFAULT_PATTERN, Profile
-from aclog.usage.accesses.lines import LONGEST_LINE, LongLine, StreamCopy
+from aclog.usage.accesses.lines import LONGEST_LINE, LongLine, PinnedFile, StreamCopy
 from aclog.usage.accesses.objects import check_address, is_object_path, plain_name
 from aclog.usage.accesses.table_formats import NEWEST, TableMoment
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, Ranges
@@ -74,8 +83,8 @@ class ReadAccesses(Protocol):
         """One of AccessForm, or the pattern of a layout; None: detected from the content."""
 
     @property
-    def accesses_timezone(self) -> str:
-        """The zone of times that name none."""
+    def accesses_timezone(self) -> str | None:
+        """The zone of times that name none; None: it is not stated, and they are read as UTC."""
 
     @property
     def workers(self) -> int | None:
@@ -165,6 +174,9 @@ def _note_unread_lines(accesses: AccessInput, most: int) -> None:
         note(f"{line.path}:{line.line}: {line.reason}: {column}expected {line.expected}: {text}")
 
 
+_ASSUMED_ZONE: Final = "access times without a zone were read as UTC (--accesses-timezone)"
+
+
 @frozen(eq=False, kw_only=True)
 class AccessLog:
     """An access log, as it was when its files were found."""
@@ -178,6 +190,7 @@ class AccessLog:
     """The stated form or layout; None: it is detected."""
     streams: Mapping[str, StreamCopy] = field(factory=dict, repr=False)
     """The copies of streams, which end with this log."""
+    is_zone_stated: bool = True
 
     @classmethod
     def of(
@@ -203,7 +216,7 @@ class AccessLog:
 
         """
         form, profile = stated_format(flags.accesses_format)
-        zone = parse_zone(flags.accesses_timezone)
+        zone = parse_zone(flags.accesses_timezone or "UTC")
         if topics := [path for path in flags.accesses if path.startswith(TOPIC_SCHEME)]:
             raise ConfigError(
                 f"--accesses {topics[0]}: only aclog accesses index reads a topic: expected files, or --index of "
@@ -225,7 +238,40 @@ class AccessLog:
         note_input(accesses, explain)
         each = each or workers_for(accesses.size, flags.workers)
         names = ", ".join(flags.accesses)
-        return cls(accesses=accesses, each=each, names=names, form=flags.accesses_format, streams=read)
+        return cls(
+            accesses=accesses,
+            each=each,
+            names=names,
+            form=flags.accesses_format,
+            streams=read,
+            is_zone_stated=flags.accesses_timezone is not None,
+        )
+
+    def assumed_zone(self) -> str:
+        """Return that times were read as UTC, if they have no zone and no flag states it; empty otherwise."""
+        return "" if self.is_zone_stated or not has_local_times(self.accesses) else _ASSUMED_ZONE
+
+    def note_assumed_zone(self) -> None:
+        """Note that times were read as UTC, as `assumed_zone`."""
+        if text := self.assumed_zone():
+            note(text)
+
+    def digests(self) -> Iterator[tuple[PinnedFile, str | None]]:
+        """Yield each file, with the SHA-256 of what was read; None of a copy: of a stream, a table or an object.
+
+        Raises:
+            ConfigError, OSError: a file was truncated, replaced or removed since.
+
+        """
+        for file in self.accesses.files:
+            if file.place != file.path:
+                yield file, None
+                continue
+            sha = hashlib.sha256()
+            with file.open() as opened:
+                for block in blocks_up_to(opened, file.size):
+                    sha.update(block)
+            yield file, sha.hexdigest()
 
     def error(self, what: str) -> ConfigError:
         """Return the error of a log without an access that counts; a stated form may be the wrong one."""
@@ -250,8 +296,12 @@ class AccessLog:
 
             return count_log(self.accesses.parts, how, self.each, counted=counted)
 
-    def count_window(self, judged: "Judging", days: int, until: datetime | None) -> tuple[CountedLog, Judged]:
+    def count_window(
+        self, judged: "Judging", days: int, until: datetime | None, *, is_again: bool = False
+    ) -> tuple[CountedLog, Judged]:
         """Count the rows of the last `days` before `until`, by default before the latest access.
+
+        `is_again`: whether what a count warns of is known.
 
         Raises:
             ConfigError: no access has a time, or `days` is out of bounds; as count_log.
@@ -269,7 +319,8 @@ class AccessLog:
             if of_micros(counted.earliest) < window.start:
                 # what is older must not count: a second pass, now that the window is known
                 counted = self._count(judged.how(window))
-        warn_of_long_lines(counted.long_lines)
+        if not is_again:
+            warn_of_long_lines(counted.long_lines)
         return counted, judged.in_window(window)
 
 
@@ -502,11 +553,13 @@ def use_of_acls(
     log: AccessLog,
     choice: ChosenSource,
     settings: Settings,
-    days: int,
+    days: int | None,
     until: datetime | None,
     configs: AbstractSet[str],
 ) -> LogUsage:
     """Return the use of the ACLs of a source in the last `days` before `until`, by default the latest access.
+
+    Without `days`, these are 90; if all ACLs are younger, the longest window in which one can be judged, with a note.
 
     `configs`: the properties of brokers whose values `settings` has. What is unknown of the others is noted, and then
     no ACL counts as removable.
@@ -517,7 +570,29 @@ def use_of_acls(
     """
     judging = Judging.of(choice, settings)
     unknown = read_premises(choice, configs).without({SUPER_USERS_CONFIG})
-    counted, judged = log.count_window(judging, days, until)
+    most = DEFAULT_DAYS if days is None else days
+    usage = _use_in(log, judging, unknown, most, until)
+    if days is None and (fewer := judged_days(usage.report)):
+        note(
+            f"all ACLs were first seen in the last {most} days of the access log, so the report covers {fewer} of them"
+        )
+        usage = _use_in(log, judging, unknown, fewer, usage.report.window.until, is_again=True)
+    return usage
+
+
+DEFAULT_DAYS: Final = 90
+
+
+def _use_in(
+    log: AccessLog,
+    judging: Judging,
+    unknown: Premises,
+    days: int,
+    until: datetime | None,
+    *,
+    is_again: bool = False,
+) -> LogUsage:
+    counted, judged = log.count_window(judging, days, until, is_again=is_again)
     usage_report = report(
         counted.accesses, judged, counted.rows, counted.days, top=_MOST_DENIALS, unread=counted.unread
     )

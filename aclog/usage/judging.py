@@ -145,6 +145,8 @@ class UsageReport:
     """The time since which the ACLs are known, in ms since 1970."""
     logged_types: frozenset[str] | None = None
     """The types of resources with a readable access in the window; None if that is unknown."""
+    denials: int | None = None
+    """The number of denied accesses; None if they were not counted."""
 
     def without_proof(self) -> "UsageReport":
         """Return the report without claims that require all premises of decisions to be known.
@@ -226,16 +228,18 @@ def report(
     decided = with_codes(counted, judged)
     unknown = UnreadAccesses.sum_of((unread, undecided(decided, np.asarray(decided.column(DECISION_CODE)))))
     unknown = judged.unread(unknown)
+    by_code, denied = _rows_by_code(decided), _is_denied(judged.rules)
     usage_report = UsageReport(
         rules=rule_table(judged.rules, _usage(decided, judged, judged.assessed(unknown))),
         denied=most_denied(decided, judged.rules, top),
         holes=days_without_access(judged.window, days),
-        counts=counts_of(rows, _rows_by_code(decided)),
+        counts=counts_of(rows, by_code),
         window=judged.window,
         has_times=judged.has_times,
         unread=unknown,
         known_from=judged.rules.intervals.known_from,
         logged_types=frozenset(map(str, counted.column("resourceType").unique().to_pylist())),
+        denials=sum(count for code, count in by_code.items() if denied[code - int(min(DecisionCode))]),
     )
     return usage_report.of_log(rows)
 
@@ -337,12 +341,17 @@ def _rows_by_code(decided: pa.Table) -> dict[int, int]:
     return dict(zip(kinds.tolist(), sums.tolist(), strict=True))
 
 
+def _is_denied(rules: Rules) -> Bools:
+    """Return whether a decision is a denial, by its code, from the least code on."""
+    denied: Bools = np.asarray(rules.texts.table.column("decision")) == "DENIED"
+    return denied
+
+
 def most_denied(decided: pa.Table, rules: Rules, top: int) -> pa.Table:
     """Return the most denied of distinct accesses (COUNTED with `decision_code`), at most `top`; ties by columns."""
     texts = rules.texts
     first = int(min(DecisionCode))
-    denied = np.asarray(texts.table.column("decision")) == "DENIED"
-    rows = decided.filter(pa.array(denied[np.asarray(decided.column(DECISION_CODE)) - first]))
+    rows = decided.filter(pa.array(_is_denied(rules)[np.asarray(decided.column(DECISION_CODE)) - first]))
     # the latest denial determines the ACL
     rows = rows.sort_by([("last", "ascending")])
     by = rows.group_by(list(REQUEST_COLUMNS), use_threads=False).aggregate(

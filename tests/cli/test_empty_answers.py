@@ -9,6 +9,7 @@ from tests.support.builders.acls import acl_row
 from tests.support.cli.command import Result, aclog
 
 READ = ("--operation", "READ")
+NO_SUPERS = ("--super-users", "")
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_a_principal_whose_acls_grant_nothing(rules: Path) -> None:
     ],
 )
 def test_a_resource_to_which_no_principal_has_access(rules: Path, words: tuple[str, ...], expected: str) -> None:
-    result = aclog("who-can", "--acls", rules, *READ, *words)
+    result = aclog("who-can", "--acls", rules, *READ, *words, *NO_SUPERS)
     assert (result.out, notes(result)) == ("no principal\n", [expected])
     assert aclog("who-can", "--acls", rules, *READ, *words, "--format", "jsonl").ok().err == ""
 

@@ -347,7 +347,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
     ),
     "review": "proves on files, where only the Kafka that decides is unknown: see below",
     "doctor": "says what is well and what is not, line by line: tests/cli/test_doctor.py",
-    "report": "writes a file whose head has what is unknown: tests/cli/test_report.py",
+    "report": "writes a file whose head has what is unknown: tests/cli/test_report.py, tests/cli/test_report_access.py",
     "query": "prints rows of tables, and judges nothing but the findings of lint: see the accesses below",
     "accesses coverage": "counts accesses, and decides nothing: see the accesses below",
     "rollback": "prints a plan, as `plan` does, of what a journal says",
@@ -653,7 +653,11 @@ ACCESSES: dict[str, tuple[Row, ...] | str] = {
     ),
     "diff": (Row(words="diff --acls {}/acls --accesses {}/log --to-acls {}/fewer", strong="^0 of the accesses flip$"),),
     "accesses coverage": (
-        Row(words="coverage --accesses {}/log --gap 3d", strong=r"^\(not named\) +2 .*\n\Z", check=True),
+        Row(
+            words="coverage --accesses {}/log --gap 3d",
+            strong=r"^\(not named\) +2 .*\n\nthe lines do not name .*\n\Z",
+            check=True,
+        ),
     ),
     "plan": (
         Row(
@@ -762,6 +766,7 @@ NAMED: dict[str, tuple[Row, ...] | str] = {
             object_=PROVED,
         ),
     ),
+    "report": "the same rows as `who-can`: tests/cli/test_report_access.py",
     "grant": "adds a rule on the prefix",
     "revoke": "removes rules on names that begin so",
     "acls list": "Kafka's command: the name is as it is, with a warning",

@@ -67,7 +67,7 @@ def html(tmp_path_factory):
 
 def test_each_command_line_runs_and_means_the_reported_state(html):
     lines = [line for line in html.codes if "PRINCIPAL" not in line and "sha256sum" not in line]
-    assert len(lines) > 12
+    assert len(lines) > 10
     for line in dict.fromkeys(lines):
         name, *words = shlex.split(line)
         result = aclog(*words)
@@ -192,7 +192,7 @@ def test_what_is_unknown_is_in_the_head(tmp_path):
 def test_bad_input_is_one_line(tmp_path):
     for words, text in (
         ((LOG, "--out", tmp_path / "x.doc"), "expected a file .html, .md or .pdf"),
-        ((LOG, "--out", tmp_path / "x.md", "--sections", "all"), "no section 'all': expected some of numbers, access"),
+        ((LOG, "--out", tmp_path / "x.md", "--sections", "all"), "no section 'all': expected some of who-can, numbers"),
         ((LOG, "--out", tmp_path / "x.md", "--index", "i", "--accesses", ACCESSES), "expected one of them"),
         ((LOG, "--out", tmp_path / "none/x.md", "--sections", "everyone"), "no such file"),
         (("nowhere", "--out", tmp_path / "x.md"), "'nowhere' is no source"),
@@ -240,7 +240,8 @@ def test_usage_judges_as_the_report(tmp_path):
     page = written(tmp_path / "a.md", LOG, "--sections", "unused", "--accesses", ACCESSES, "--days", "3")
     command = next(words for words in commands(page) if words[:2] == ["accesses", "usage"])
     answers = [json.loads(line)["answer"] for line in aclog(*command, "--format", "jsonl").lines]
-    assert {verdict: count for verdict, count, _ in tables(page)[1]} == {
+    shown = next(rows for rows in tables(page) if rows[0][0] == min(answers))
+    assert {verdict: count for verdict, count, _ in shown} == {
         answer: str(answers.count(answer)) for answer in sorted(set(answers))
     }
     as_of = written(
@@ -472,16 +473,11 @@ def test_the_matrix_has_only_operations_of_the_type(tmp_path):
 
 def test_the_head_distinguishes_a_stated_setting_from_an_assumed_one(tmp_path):
     asked = (LOG, "--sections", "everyone")
+    closed = "closed to all except super users (allow.everyone.if.no.acl.found is {})"
     for flags, text in (
-        ((), "closed to all except super users (allow.everyone.if.no.acl.found is assumed false, Kafka's default)"),
-        (
-            ("--no-allow-everyone-if-no-acl-found",),
-            "closed to all except super users (allow.everyone.if.no.acl.found is false)",
-        ),
-        (
-            ("--allow-everyone-if-no-acl-found",),
-            "open to everyone (allow.everyone.if.no.acl.found is true)",
-        ),
+        ((), closed.format("assumed false, Kafka's default: no flag and no source states it")),
+        (("--no-allow-everyone-if-no-acl-found",), closed.format("false")),
+        (("--allow-everyone-if-no-acl-found",), "open to everyone (allow.everyone.if.no.acl.found is true)"),
     ):
         facts = dict(tables(written(tmp_path / "a.md", *asked, *flags))[0])
         assert facts["Resources without ACLs"] == text

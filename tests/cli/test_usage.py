@@ -260,8 +260,8 @@ def test_if_all_acls_are_younger_than_the_window_a_shorter_one_is_named():
         "no ACL can be judged: each ACL was first seen after the window began (the oldest at 2026-11-16T09:10:00Z). "
         "16 of the 17 ACLs in force at the end of the window can be judged with --days 4"
     )
-    assert expected in aclog("usage", *week).ok().lines
-    found = aclog("usage", *week, "--format", "jsonl").ok()
+    assert expected in aclog("usage", *week, "--days", 90).ok().lines
+    found = aclog("usage", *week, "--days", 90, "--format", "jsonl").ok()
     assert expected in found.err
     rows = [json.loads(line) for line in found.lines]
     assert {row["answer"] for row in rows} == {"NOT_JUDGED"}
@@ -375,7 +375,7 @@ def test_rows_with_all_that_is_there_at_times_are_as_the_schema_says(tmp_path):
     validator = Draft202012Validator(schema_of("rule-usage"))
     week = ("usage", "--log", WEEK / "log", "--accesses", WEEK / "kafka-authorizer.log", "--format", "jsonl")
     keys, premises = set(), set()
-    for flags in ((), ("--days", 4)):
+    for flags in (("--days", 90), ("--days", 4)):
         for row in map(json.loads, aclog(*week, *flags).ok().lines):
             validator.validate(row)
             keys |= row.keys()

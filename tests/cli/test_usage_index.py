@@ -169,12 +169,17 @@ def test_coverage_tells_brokers_and_holes(tmp_path, acls):
         ("2", "HOLE", ms[11], ms[14], 0, 0),
     ]
     text = aclog("coverage", "--accesses", log, "--gap", "36h").lines
-    assert [line.split() for line in text[1:4]] == [
+    assert [line.split()[:-4] for line in text[1:4]] == [
         ["(not", "named)", "1", "1", "2026-11-10T10:00:00.000Z", "2026-11-10T10:00:00.000Z", "1"],
         ["1", "3", "3", "2026-11-10T10:00:00.000Z", "2026-11-14T10:00:00.000Z", "1"],
         ["2", "1", "1", "2026-11-11T10:00:00.000Z", "2026-11-11T10:00:00.000Z", "1"],
     ]
-    assert text[5:7] == [
+    assert [line.split()[-4:] for line in text[1:4]] == [
+        ["96.0", "h", "from", "2026-11-10T10:00:00.000Z"],
+        *[["72.0", "h", "from", "2026-11-11T10:00:00.000Z"]] * 2,
+    ]
+    assert text[5] == "1 line names no broker: a gap of a single broker among them cannot be seen"
+    assert text[7:9] == [
         "gaps:",
         "  (not named): 2026-11-10T10:00:00.000Z to 2026-11-14T10:00:00.000Z (96.0 h)",
     ]

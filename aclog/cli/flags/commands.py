@@ -142,7 +142,7 @@ class FindingsFlags:
         ),
     ] = field(factory=list)
     accesses_format: AccessesFormat = None
-    accesses_timezone: AccessesTimezone = "UTC"
+    accesses_timezone: AccessesTimezone = None
     workers: Workers = None
     days: Annotated[
         int,

@@ -508,11 +508,12 @@ AccessesFormat: TypeAlias = Annotated[
     ),
 ]
 AccessesTimezone: TypeAlias = Annotated[
-    str,
+    str | None,
     Option(
         "--accesses-timezone",
         metavar="ZONE",
         help="The time zone of timestamps that state none; brokers log their local time.",
+        show_default="UTC",
         rich_help_panel=ACCESSES_PANEL,
     ),
 ]
@@ -576,7 +577,7 @@ class AccessesFlags:
 
     accesses: AccessPaths
     accesses_format: AccessesFormat = None
-    accesses_timezone: AccessesTimezone = "UTC"
+    accesses_timezone: AccessesTimezone = None
     version_as_of: VersionAsOf = None
     timestamp_as_of: TimestampAsOf = None
     workers: Workers = None
@@ -621,8 +622,42 @@ class ReplayFlags:
         ),
     ] = field(factory=list)
     accesses_format: AccessesFormat = None
-    accesses_timezone: AccessesTimezone = "UTC"
+    accesses_timezone: AccessesTimezone = None
     workers: Workers = None
+
+
+Until: TypeAlias = Annotated[
+    str | None,
+    Option(
+        "--until",
+        metavar="TIME",
+        help="The end of the window.",
+        show_default="the latest access",
+        rich_help_panel=ACCESSES_PANEL,
+    ),
+]
+
+
+@frozen(kw_only=True, eq=False, repr=False)
+class JudgedWindowFlags:
+    """The part of an access log that counts; without --days, a window in which ACLs can be judged."""
+
+    days: Annotated[
+        int | None,
+        Option(
+            "--days",
+            metavar="N",
+            min=1,
+            help="The length of the window; older accesses are ignored.",
+            show_default="90, or fewer if all ACLs are younger",
+            rich_help_panel=ACCESSES_PANEL,
+        ),
+    ] = None
+    until: Until = None
+
+    def end(self) -> "datetime | None":
+        """Return the time in --until; None for the latest access. Raises ConfigError: it is not a time."""
+        return window_end(self.until)
 
 
 @frozen(kw_only=True, eq=False, repr=False)
@@ -639,16 +674,7 @@ class WindowFlags:
             rich_help_panel=ACCESSES_PANEL,
         ),
     ] = 90
-    until: Annotated[
-        str | None,
-        Option(
-            "--until",
-            metavar="TIME",
-            help="The end of the window.",
-            show_default="the latest access",
-            rich_help_panel=ACCESSES_PANEL,
-        ),
-    ] = None
+    until: Until = None
 
     def end(self) -> "datetime | None":
         """Return the time in --until; None for the latest access. Raises ConfigError: it is not a time."""

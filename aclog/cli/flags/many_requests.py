@@ -1,5 +1,6 @@
 """The flags of a question about many requests: an operation or an intent, and a second state with its settings."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
 
@@ -186,6 +187,29 @@ class AskedFlags:
                 "no resource is given: --topic, --group, --cluster, --transactional-id, --delegation-token or "
                 "--user-principal"
             )
+
+    def is_given(self) -> bool:
+        """Return whether a flag names an operation, an intent or a resource."""
+        return self.operation is not None or self.intent is not None or bool(self.resources())
+
+    def named(self) -> Iterator[tuple[str, str | None]]:
+        """Yield the flags that are given, with their values; None for one without."""
+        if self.operation is not None:
+            yield "--operation", self.operation.name
+        if self.intent is not None:
+            yield "--intent", self.intent.value
+        for flag, values in (
+            ("--topic", self.topics),
+            ("--group", self.groups),
+            ("--transactional-id", self.transactional_ids),
+            ("--delegation-token", self.delegation_tokens),
+            ("--user-principal", self.user_principals),
+        ):
+            yield from ((flag, value) for value in values)
+        if self.cluster:
+            yield "--cluster", None
+        if self.resource_pattern_type is not None:
+            yield "--resource-pattern-type", self.resource_pattern_type.name.lower()
 
     def check_one(self) -> None:
         """Check that at most one of an operation and an intent is given. Raises ConfigError otherwise."""

@@ -191,7 +191,7 @@ class PlanOutputFlags:
         ),
     ] = field(factory=list)
     accesses_format: AccessesFormat = None
-    accesses_timezone: AccessesTimezone = "UTC"
+    accesses_timezone: AccessesTimezone = None
     workers: Workers = None
     format: Annotated[
         OutputFormat | None,

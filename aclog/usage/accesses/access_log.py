@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
-from datetime import tzinfo
+from datetime import UTC, timedelta, timezone, tzinfo
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -220,7 +220,7 @@ def _digests(blocks: Iterator[bytes], lengths: Sequence[int]) -> Content:
     return Content(path="", name="", length=length, digest=digest.digest(), beginnings=frozenset(beginnings), head=head)
 
 
-def blocks_up_to(file: BinaryIO, end: int | None) -> Iterator[bytes]:
+def blocks_up_to(file: IO[bytes], end: int | None) -> Iterator[bytes]:
     """Yield the bytes of a file up to `end`; None: the whole file."""
     remaining = end
     while remaining is None or remaining > 0:
@@ -706,6 +706,35 @@ def read_lines(
             yield read_kafka_json(lines, zone, profile)
         else:
             yield _READERS[own](lines, zone)
+
+
+_SAMPLE: Final = 1 << 16
+"""Bytes of a file whose times show whether they state their zone."""
+_SAMPLED_FILES: Final = 16
+
+
+def has_local_times(log: AccessInput) -> bool:
+    """Return whether the times of a text file depend on the zone of times without an offset, by some lines of a few.
+
+    Raises:
+        ConfigError, OSError: as read_part.
+
+    """
+    parts = [part for part in log.parts if isinstance(part, TextPart) and not part.lines.start]
+    return any(map(_is_local, parts[:_SAMPLED_FILES]))
+
+
+def _is_local(part: TextPart) -> bool:
+    block = next((each for each in blocks_of(part.lines) if isinstance(each, bytes)), b"")
+    lines = block[: block.rfind(b"\n", 0, _SAMPLE) + 1] or block
+    in_utc, elsewhere = (
+        [
+            batch.rows.column(TIMESTAMP).to_pylist()
+            for batch in read_lines(lines, part.form, zone, mixed=part.mixed, profile=part.profile)
+        ]
+        for zone in (UTC, timezone(timedelta(hours=1)))
+    )
+    return in_utc != elsewhere
 
 
 class UnreadLine(NamedTuple):
