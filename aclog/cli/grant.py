@@ -200,8 +200,8 @@ def _note_next_step(effects: Sequence[str], aside: Direction, do: DoFlags, place
     elif output.form is OutputFormat.TEXT:
         verb, whom = ("take", "from others") if aside is Direction.LOST else ("grant", "to others")
         also = f"also {verb}s access" if place.settings_known else f"may also {verb} access"
-        needs = f"; it {also} {whom}, which needs --accept-side-effects" if effects else ""
-        note(f"nothing was changed: --yes applies this plan{needs}")
+        both = f" and --accept-side-effects apply this plan, which {also} {whom}" if effects else " applies this plan"
+        note(f"nothing was changed: --yes{both}")
 
 
 def _refusal(aside: Direction, place: FoundPlace) -> str:

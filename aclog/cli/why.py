@@ -111,7 +111,7 @@ class WhyFlags:
         Option(
             "--group",
             metavar="NAME",
-            help="With --consume: the group. [dim]Default: READ on at least one group is enough[/]",
+            help="With --consume: the group. [dim]Default: any group on which it may READ[/]",
             rich_help_panel=_PANEL,
         ),
     ] = None

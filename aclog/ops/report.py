@@ -607,7 +607,11 @@ def _changes(question: ReportQuestion) -> ReportSection:
     existed = f" {plural(before, 'ACL')} existed before." if before else ""
     late = sum(each.timestamp > _LATEST for each in changes)
     beyond = f" {plural(late, 'change')} with a time after the year 9999: not in the chart." if late else ""
-    command = question.bare_command('query "SELECT change, firstSeen, count(*) AS n FROM changes GROUP BY ALL"')
+    by_day = (
+        "SELECT CAST(timestamp AT TIME ZONE 'UTC' AS DATE) AS day, change, count(*) AS n FROM changes "
+        "WHERE NOT firstSeen GROUP BY ALL ORDER BY ALL"
+    )
+    command = question.bare_command(f'query "{by_day}"')
     listing = 'query "SELECT * FROM changes WHERE NOT firstSeen ORDER BY changes.offset DESC"'
     return ReportSection(
         section=Section.CHANGES,

@@ -574,7 +574,8 @@ def use_of_acls(
     usage = _use_in(log, judging, unknown, most, until)
     if days is None and (fewer := judged_days(usage.report)):
         note(
-            f"all ACLs were first seen in the last {most} days of the access log, so the report covers {fewer} of them"
+            f"no ACL was known {most} days before the end of the window: the window has {plural(fewer, 'day')}, the "
+            "longest in which an ACL can be judged"
         )
         usage = _use_in(log, judging, unknown, fewer, usage.report.window.until, is_again=True)
     return usage

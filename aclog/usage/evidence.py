@@ -99,6 +99,5 @@ def unlogged_text(report: UsageReport) -> str:
         return ""
     number, what = unlogged.total(), " or a ".join(sorted(unlogged))
     acls = f"{plural(number, 'removable ACL')} on {('such a resource', 'such resources')[number != 1]}"
-    return (
-        f"the access log has no access to a {what}: before you remove the {acls}, check that such requests are logged"
-    )
+    then = f"before you remove the {acls}, check that such requests are logged"
+    return f"no request on a {what} is in the access log: {then}"

@@ -12,7 +12,10 @@ from tests.support.cli.command import aclog
 
 LOG, ACCESSES, JSON_LINES = WEEK / "log", WEEK / "kafka-authorizer.log", WEEK / "accesses.jsonl"
 ZONE = "aclog: note: access times without a zone were read as UTC (--accesses-timezone)"
-YOUNG = "aclog: note: all ACLs were first seen in the last 90 days of the access log, so the report covers 4 of them"
+YOUNG = (
+    "aclog: note: no ACL was known 90 days before the end of the window: the window has 4 days, the longest in which "
+    "an ACL can be judged"
+)
 ASSUMED = "access times without a zone were read as UTC"
 
 

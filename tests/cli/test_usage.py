@@ -281,7 +281,7 @@ def test_if_all_acls_are_younger_than_the_window_a_shorter_one_is_named():
 def test_types_of_resources_that_the_log_has_no_access_to_are_named():
     week = ("--log", WEEK / "log", "--accesses", WEEK / "kafka-authorizer.log", "--days", 4)
     expected = (
-        "the access log has no access to a CLUSTER or a GROUP: before you remove the 6 removable ACLs on "
+        "no request on a CLUSTER or a GROUP is in the access log: before you remove the 6 removable ACLs on "
         "such resources, check that such requests are logged"
     )
     assert expected in aclog("usage", *week).ok().lines
