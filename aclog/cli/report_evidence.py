@@ -356,7 +356,9 @@ def _use_by_accesses(
     log, settings = AccessLog.of(flags), settings_of(authorizer)
     use = use_of_acls(log, choice, settings, flags.days, None, authorizer.configs())
     window, zone = use.report.window, log.assumed_zone()
-    days = (window.until - window.start).days
+    days, counts = (window.until - window.start).days, use.report.counts
+    longest = ", the longest in which an ACL can be judged" if flags.days is None and days < _DAYS else ""
+    outside = f"; {counts.outside:,} outside the window" if counts.outside else ""
     if zone:
         note(zone)
     if text := youth_text(use.report):
@@ -375,8 +377,8 @@ def _use_by_accesses(
         premises=[*use.premises(), *([zone] if zone else [])],
         totals=totals_text(use.report),
         evidence=[
-            ("window", f"{as_of_text(window.start)} to {as_of_text(window.until)}"),
-            ("accesses evaluated", f"{use.report.counts.decided:,} of {use.report.counts.total:,} read"),
+            ("window", f"{as_of_text(window.start)} to {as_of_text(window.until)}{longest}"),
+            ("accesses evaluated", f"{counts.decided:,} of {counts.total:,} read{outside}"),
             ("denied", f"{use.report.denials or 0:,}"),
             *_digest_rows(log),
         ],

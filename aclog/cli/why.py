@@ -548,8 +548,8 @@ def _intent_text(intent: Intent | None, since: Since) -> str:
     """Return what a change did for an intent: its rule is only one of those that an intent needs."""
     if intent is None:
         return ""
-    all_or_not = "all" if since.allowed else "not all"
-    return f"; since then, {all_or_not} that a client needs to {intent} is allowed"
+    requests = "every request of such a client is allowed" if since.allowed else "a request of such a client is denied"
+    return f"; since then, {requests}"
 
 
 def _added_text(event: Event) -> str:

@@ -805,6 +805,8 @@ def _unused(question: ReportQuestion) -> ReportSection:
             removed_unjudged += answer == "NOT_JUDGED"
             rule = f"{rule} (removed {removed})"
         if each.get("removable"):
+            if "requests" in (each.get("premises") or ()):
+                rule = f"{rule} (if requests on a {each['resourceType']} are logged)"
             removable_count += 1
             if removable_count <= MOST_ROWS:
                 removable.append((answer, rule))

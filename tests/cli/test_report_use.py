@@ -28,8 +28,11 @@ def test_it_names_what_its_answers_rest_on(tmp_path):
     packed.write_bytes(gzip.compress(ACCESSES.read_bytes().replace(b"10.0.0.1 ", b"10.0.0.77 ")))
     page = written(tmp_path / "a.md", LOG, "--sections", "unused", "--accesses", ACCESSES, "--accesses", packed)
     evidence = facts(page)
-    assert evidence["window"] == "2026-11-16T10:00:04Z to 2026-11-20T10:00:04Z"
-    assert evidence["accesses evaluated"] == "46 of 54 read"
+    longest = ", the longest in which an ACL can be judged"
+    assert evidence["window"] == f"2026-11-16T10:00:04Z to 2026-11-20T10:00:04Z{longest}"
+    assert evidence["accesses evaluated"] == "46 of 54 read; 8 outside the window"
+    assert page.count("(if requests on a GROUP are logged)") == 4
+    assert page.count("(if requests on a CLUSTER are logged)") == 2
     [usage] = commands(page)
     assert [usage.count("--accesses"), usage[-2:]] == [2, ["--days", "4"]]
     text = aclog(*usage).ok().out
