@@ -126,6 +126,14 @@ build/hadoop-aws/.ready: tests/support/spark/hadoop-aws.xml
 check-s3: venv build/hadoop-aws/.ready  ## aclog spark on s3a://, by Hadoop's client (660 MB) on a local object store
 	CI=1 $(BIN)/python -m pytest -q -p no:cacheprovider --tier=all tests/pipeline/test_s3.py
 
+build/hadoop-minicluster/.ready: tests/support/spark/hadoop-minicluster.xml
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/build/hadoop-minicluster
+	@touch $@
+
+.PHONY: check-hdfs
+check-hdfs: venv build/hadoop-minicluster/.ready  ## aclog spark on hdfs://, of a NameNode and a DataNode (105 MB)
+	CI=1 $(BIN)/python -m pytest -q -p no:cacheprovider --tier=all tests/pipeline/test_hdfs.py
+
 # Iceberg's package for Spark follows Spark's versions late
 build/iceberg/.ready: tests/support/spark/iceberg.xml pyproject.toml
 	$(PYTHON) -m venv build/iceberg/venv

@@ -102,7 +102,7 @@ class StoredFile:
     modified: int
     """In ms since 1970."""
     tag: str | None
-    """The version of an object, where the store has one."""
+    """The version of an object, or the id of a file, where the store has one (`tag_of`)."""
 
 
 def files_in(spark: SparkSession, directory: str) -> list[StoredFile]:
@@ -112,7 +112,7 @@ def files_in(spark: SparkSession, directory: str) -> list[StoredFile]:
             name=str(status.getPath().getName()),
             size=int(status.getLen()),
             modified=int(status.getModificationTime()),
-            tag=str(status.getEtag()) if is_instance_of(_gateway(spark), status, _TAGGED) else None,
+            tag=tag_of(spark, status),
         )
         for status in _statuses(spark, directory)
         if status.isFile()
@@ -121,6 +121,16 @@ def files_in(spark: SparkSession, directory: str) -> list[StoredFile]:
 
 
 _TAGGED: Final = "org.apache.hadoop.fs.EtagSource"
+_NUMBERED: Final = "org.apache.hadoop.hdfs.protocol.HdfsFileStatus"
+
+
+def tag_of(spark: SparkSession, status: Any) -> str | None:
+    """Return what another file of the same name, size and time differs by: an ETag, or the id of a file in HDFS."""
+    if is_instance_of(_gateway(spark), status, _TAGGED):
+        return str(status.getEtag())
+    if is_instance_of(_gateway(spark), status, _NUMBERED):
+        return str(status.getFileId())
+    return None
 
 
 def create(spark: SparkSession, name: str, content: bytes) -> bool:
@@ -133,10 +143,14 @@ def create(spark: SparkSession, name: str, content: bytes) -> bool:
             finally:
                 stream.close()
         except Py4JJavaError as error:
-            if "FileAlreadyExistsException" in str(error):
+            if any(name in str(error) for name in _EXISTS):
                 return False
             raise
         return True
+
+
+_EXISTS: Final = ("FileAlreadyExistsException", "AlreadyBeingCreatedException")
+"""In HDFS the second one, while another process has the file open for writing."""
 
 
 def copy_from_local(spark: SparkSession, source: Path, name: str) -> None:

@@ -38,7 +38,7 @@ from aclog.pipeline.accesses.table_formats import (
     read_parquet,
     table_frame,
 )
-from aclog.pipeline.storage import is_directory, joined, local_path
+from aclog.pipeline.storage import is_directory, joined, local_path, tag_of
 from aclog.usage.accesses.access_batch import AccessForm
 from aclog.usage.accesses.access_log import TABLE_ENDINGS, check_complete, check_whole
 from aclog.usage.accesses.parquet import ParquetPart, plain_parts
@@ -72,6 +72,8 @@ class Pin:
     """In ns since 1970."""
     ends: bytes = field(default=b"", repr=False)
     """The first and the last bytes up to `size`; empty if this process may not read the file."""
+    tag: str | None = None
+    """In another store, the version of an object or the id of a file (`aclog.pipeline.storage.tag_of`)."""
 
     @property
     def state(self) -> tuple[int, int, int, int, bytes] | None:
@@ -85,12 +87,16 @@ class Pin:
 
         A file system may give the inode of a removed file to the next one, so an inode alone is no identity.
         """
-        if (self.device, self.inode) != (now.device, now.inode):
+        if self.is_other(now):
             return False
         if self.size == now.size:
             return (self.modified, self.ends) == (now.modified, now.ends)
         head = min(_SAMPLE, self.size)
         return self.size < now.size and self.ends[:head] == now.ends[:head]
+
+    def is_other(self, now: "Pin") -> bool:
+        """Return whether `now` is another file of the same name."""
+        return (self.device, self.inode, self.tag) != (now.device, now.inode, now.tag)
 
 
 @frozen(kw_only=True)
@@ -249,7 +255,8 @@ def _remote_pin(spark: SparkSession, name: str) -> Pin:
         if "FileNotFoundException" in str(error):
             raise FileNotFoundError(name) from error
         raise
-    return Pin(device=0, inode=0, size=status.getLen(), modified=status.getModificationTime() * 1_000_000)
+    modified = status.getModificationTime() * 1_000_000
+    return Pin(device=0, inode=0, size=status.getLen(), modified=modified, tag=tag_of(spark, status))
 
 
 def _change(spark: SparkSession, name: str, pin: Pin) -> str | None:
@@ -259,7 +266,7 @@ def _change(spark: SparkSession, name: str, pin: Pin) -> str | None:
         now = _remote_pin(spark, name) if path is None else _local_pin(path, pin.size)
     except FileNotFoundError:
         return "renamed or removed"
-    if (now.device, now.inode) != (pin.device, pin.inode):
+    if pin.is_other(now):
         return "replaced by another file"
     if now.size < pin.size:
         return "truncated"

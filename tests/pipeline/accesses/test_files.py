@@ -110,6 +110,12 @@ def test_every_kind_of_file_is_held_against_the_listing(spark, tmp_path, kind):
         write(ingested, tmp_path / "out")
 
 
+def test_another_file_of_the_same_size_and_time_differs_by_its_tag():
+    one = files.Pin(device=0, inode=0, size=7, modified=7, tag="16387")
+    assert one.is_before(evolve(one, size=8, modified=8))
+    assert not one.is_before(evolve(one, tag="16388"))
+
+
 def test_a_directory_that_changes_while_it_is_listed_is_listed_again(spark, logs, monkeypatch):
     listed, rotations = files._listed, iter([rotate])
 
