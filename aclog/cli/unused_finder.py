@@ -266,7 +266,8 @@ class LogFinder:
         if text := unknown_kafka(judging.rules):
             notes.append(text)
         if fewer:
-            notes.append(f"all rules were first seen in the last {days} days of the access log: {fewer} are judged")
+            window = f"the window has {plural(fewer, 'day')}"
+            notes.append(f"all rules were first seen in the last {days} days of the access log: {window}")
         if unknown := subject.premises.without({SUPER_USERS_CONFIG}):
             usage_report, notes = usage_report.without_proof(), [*notes, none_removable(unknown)]
         return by_log(usage_report, subject.image.acls, self.origins, notes)

@@ -236,7 +236,7 @@ def test_without_a_stated_window_it_is_the_longest_in_which_a_rule_of_a_log_is_j
         assert (found.name, found.rules[0].acl.principal) == ("never matched", "User:carol")
         looked = kept(console, Kind.UNUSED).result
         assert looked is not None
-        assert "all rules were first seen in the last 90 days of the access log: 7 are judged" in looked.notes
+        assert "all rules were first seen in the last 90 days of the access log: the window has 7 days" in looked.notes
         assert view(console, "/findings", kind="unused").command.endswith("--format table")
     with console_on(SourceFlags(log=tmp_path / "log"), accesses=[str(accesses)], days=30) as console:
         assert items(console, Kind.UNUSED) == ()

@@ -187,12 +187,12 @@ def _form(parameters: Parameters) -> Form:
             choices=severities,
         ),
         Field(name="principal", label="Principal", value=parameters.text("principal"), is_more=True),
-        Field(name="q", label="Anything", value=parameters.text("q"), hint="in the finding, its rules or its location"),
+        Field(name="q", label="Anything", value=parameters.text("q"), hint="finding, rule, file"),
         Field(
             name="since",
             label="New since",
             value=parameters.text("since"),
-            hint="an offset or a time; a day ago",
+            hint="a day ago",
             is_more=True,
         ),
     )
@@ -217,7 +217,7 @@ def _accept_page(state: State, lookout: Lookout, parameters: Parameters) -> Page
         fields=(
             Field(name="accept", label="Finding", value=key, kind=FieldKind.HIDDEN),
             Field(name="reason", label="Reason", value=parameters.text("reason"), hint="why this is intended"),
-            Field(name="until", label="Until", value=parameters.text("until"), hint="2027-01-31; empty: for ever"),
+            Field(name="until", label="Until (empty: for ever)", value=parameters.text("until"), hint="2027-01-31"),
         ),
         submit="Show the lines",
     )
@@ -304,7 +304,7 @@ def _gathered(lookout: Lookout, criteria: _Criteria, then: State | None, *, is_n
 
 
 def _unjudged(lookout: Lookout, criteria: _Criteria) -> Iterable[Table]:
-    """Yield the rules whose use is not judged, each with what is known of it: they are not findings."""
+    """Yield the rules whose use is not judged, each with its known use; they are not findings."""
     look = lookout.last_look(Kind.UNUSED)
     uses = None if look is None or look.result is None else look.result.uses
     if uses is None:

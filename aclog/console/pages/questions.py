@@ -112,7 +112,7 @@ def is_question(text: str) -> bool:
 
 @frozen(kw_only=True)
 class AskedRule:
-    """A rule whose text is searched for, or a change of it."""
+    """A rule whose text is searched for, or its change."""
 
     acl: StandardAcl
     added: bool

@@ -327,7 +327,7 @@ def latest_table(
 # Parts of the page of changes around its answer: the handles of the slider, their positions, and steps from there.
 
 
-_HINT = "yesterday 18:00, 2h ago, an offset"
+_HINT = "yesterday 18:00"
 
 
 def span_form(parameters: Parameters, timeline: RuleTimeline, span: Span) -> Form:

@@ -610,20 +610,21 @@ def _search_form(parameters: Parameters) -> Form:
 
 def _rule_search(console: Console, state: State, parameters: Parameters, parsed: Sequence[Question]) -> Page:
     """Return the page of a text that begins as a rule: whether it exists, and its draft; or why it is invalid."""
+    notices: list[Notice] = []
     try:
         rule = AskedRule.of(parameters.word("q"))
     except ConfigError as error:
-        answer, notices = "Not understood as a rule", (Notice(text=str(error), mark=Mark.ERROR),)
+        answer = "Not understood as a rule"
+        notices.append(Notice(text=str(error), mark=Mark.ERROR))
     else:
+        is_known = rule is not None and rule.is_in(state)
         known = "" if console.own is None else " among those that you see"
-        answer, notices = "No such rule" + known, ()
-        if rule is not None and rule.is_in(state):
-            answer = "The rule exists"
+        answer = "The rule exists" if is_known else f"No such rule{known}"
     return Page(
         path=SEARCH_PATH,
         title="Find a rule",
         answer=answer,
-        notices=notices,
+        notices=tuple(notices),
         parts=(
             _search_form(parameters),
             Links(key="questions", title="Further", links=tuple(Cell(each.words, each.address) for each in parsed)),
