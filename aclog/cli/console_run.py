@@ -167,17 +167,16 @@ class Finding:
     def _commands(self) -> dict[Kind, tuple[str, ...]]:
         """Return the equivalent command of each kind, and its flags besides those of the source."""
         flags, commands = self.flags, dict[Kind, tuple[str, ...]]()
+        days = _words({"--days": flags.days})
         settings = _words({"--config": flags.config, "--ignore": flags.ignore})
         accesses = [word for path in flags.accesses for word in ("--accesses", path)]
         commands[Kind.LINT] = ("lint", *settings, *accesses)
         if flags.index is not None:
             brokers = [word for broker in flags.ignore_broker for word in ("--ignore-broker", broker)]
-            window = ("--days", str(flags.days), "--gap", flags.gap)
-            commands[Kind.UNUSED] = ("accesses unused", "--index", str(flags.index), *window, *brokers, *accesses)
+            gap = ("--gap", flags.gap)
+            commands[Kind.UNUSED] = ("accesses unused", "--index", str(flags.index), *days, *gap, *brokers, *accesses)
         elif accesses:
-            commands[Kind.UNUSED] = (
-                "accesses usage", *accesses, "--days", str(flags.days), "--format", "table",
-            )  # fmt: skip
+            commands[Kind.UNUSED] = ("accesses usage", *accesses, *days, "--format", "table")
         if flags.want is not None:
             others = [word for path in flags.other_journals for word in ("--other-journal", str(path))]
             words = _words({"--want": flags.want, "--want-format": flags.want_format, "--journal": flags.journal})
@@ -215,16 +214,17 @@ class Finding:
             return None
         need_usage_extra()
         from aclog.cli.unused_finder import IndexFinder, LogFinder
+        from aclog.ops.usage import DEFAULT_DAYS
         from aclog.usage.unused_report import UnusedQuestion
 
-        check_days(flags.days)
+        check_days(flags.days or DEFAULT_DAYS)
         origins, directory = SourceOrigins(self.choice), self._directory()
         if flags.index is None:
             if log is None:
                 return None
             named = self.authorizer.generation is not None
             return LogFinder(accesses=log, days=flags.days, log=directory, is_kafka_named=named, origins=origins)
-        question = UnusedQuestion(days=flags.days, gap=gap_us(flags.gap), ignored=flags.ignore_broker)
+        question = UnusedQuestion(days=flags.days or DEFAULT_DAYS, gap=gap_us(flags.gap), ignored=flags.ignore_broker)
         return IndexFinder(index=flags.index, question=question, log=directory, proof=log, origins=origins)
 
     def _directory(self) -> Path | None:

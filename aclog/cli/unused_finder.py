@@ -19,7 +19,7 @@ from aclog.cli.flags.common import AccessesFlags
 from aclog.console.findings import Item, Kind, LookResult, Subject, Use, Uses
 from aclog.metalog.errors import ConfigError, plural
 from aclog.ops.unused import brokers_text, decided_by, proved, silence_text, time_of, unread_of_rule, why_unjudged
-from aclog.ops.usage import Judging, days_text, unknown_kafka
+from aclog.ops.usage import DEFAULT_DAYS, Judging, days_text, judged_days, unknown_kafka
 from aclog.sources.logs import cluster_id_of
 from aclog.usage.index.database import FILE
 from aclog.usage.index.usage_index import UsageIndex
@@ -89,7 +89,6 @@ def by_log(report: UsageReport, acls: AclsImage, origins: Origins, notes: Sequen
     """Return the answers of an access log about the rules that are in force."""
     rows = _rows(report)
     window = f"{time_of(micros_of(report.window.start))} to {time_of(micros_of(report.window.until))}"
-    window_days = f"{plural(len(report.window.days), 'day')} of --days"
     items, uses = list[Item](), dict[StandardAcl, Use]()
     for rule in acls:
         row = rows.get(tuple(map(object_of_rule(rule.acl).__getitem__, RULE_FIELDS)))
@@ -98,7 +97,7 @@ def by_log(report: UsageReport, acls: AclsImage, origins: Origins, notes: Sequen
             continue
         if row is None or answer is Answer.NOT_JUDGED:
             unread = 0 if row is None else row["unread"]
-            why = unread_of_rule(unread) if unread else f"not in force for all of the {window_days}"
+            why = unread_of_rule(unread) if unread else _why_unjudged(row, report)
             uses[rule.acl] = _unjudged(why, "" if row is None or unread else _seen(row, report))
             continue
         latest = row["last_matched_at"]
@@ -152,7 +151,19 @@ def _item(acl: StandardAcl, answer: Answer, text: str, origins: Origins, *, remo
 
 def _unjudged(why: str, seen: str = "") -> Use:
     text = f"{_HEADS[Answer.NOT_JUDGED]}: {why}"
-    return Use(is_unused=False, text=f"{text}; {seen}" if seen else text, why=why)
+    return Use(is_unused=False, text=f"{seen}; {why}" if seen else text, why=why)
+
+
+def _why_unjudged(row: Mapping[str, Any] | None, report: UsageReport) -> str:
+    """Return why a rule is not judged that no unread access may have needed."""
+    start = micros_of(report.window.start)
+    begin = None if row is None or row["in_force_from"] is None else micros_of(row["in_force_from"])
+    if row is None or (begin is not None and begin > start):
+        return "in force for too short a time to judge"
+    return "known for too short a time to judge" if report.known_from * 1000 > start else _SETTINGS
+
+
+_SETTINGS = "its use depends on unknown settings"
 
 
 def _seen(row: Mapping[str, Any], report: UsageReport) -> str:
@@ -229,7 +240,8 @@ class LogFinder:
     """Counts an access log."""
 
     accesses: AccessesFlags
-    days: int
+    days: int | None
+    """The length of the window; None: 90, or fewer if all rules are younger than these."""
     log: Path | None
     is_kafka_named: bool
     """Whether a flag names the Kafka that decides; else that decides which the brokers run."""
@@ -240,14 +252,22 @@ class LogFinder:
         # Those of the state name the Kafka of its brokers: in a log, they may have run another one before.
         settings = evolve(subject.policy.settings, is_kafka_stated=self.is_kafka_named)
         judging = _judging(self.log, subject, settings)
-        counted, judged = self.accesses.open().count_window(judging, self.days, None)
+        log, days = self.accesses.open(), self.days or DEFAULT_DAYS
+        counted, judged = log.count_window(judging, days, None)
         if counted.rows.is_denials_only:
             raise ConfigError(f"--accesses: {counted.rows.denials_text()}")
+        usage_report = report(counted.accesses, judged, counted.rows, counted.days, top=0, unread=counted.unread)
+        fewer = judged_days(usage_report) if self.days is None else 0
+        if fewer:
+            counted, judged = log.count_window(judging, fewer, usage_report.window.until, is_again=True)
+            usage_report = report(counted.accesses, judged, counted.rows, counted.days, top=0, unread=counted.unread)
         skipped = sum(counted.rejects.values())
         notes = [f"{plural(skipped, 'line')} skipped: no accesses"] if skipped else []
         if text := unknown_kafka(judging.rules):
             notes.append(text)
-        usage_report = report(counted.accesses, judged, counted.rows, counted.days, top=0, unread=counted.unread)
+        if fewer:
+            window = f"the window has {plural(fewer, 'day')}"
+            notes.append(f"all rules were first seen in the last {days} days of the access log: {window}")
         if unknown := subject.premises.without({SUPER_USERS_CONFIG}):
             usage_report, notes = usage_report.without_proof(), [*notes, none_removable(unknown)]
         return by_log(usage_report, subject.image.acls, self.origins, notes)

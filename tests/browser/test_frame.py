@@ -116,7 +116,7 @@ def test_the_state_has_its_age_and_the_exact_time(visit):
     visitor = visit()
     visitor.start()
     since = visitor.page.locator("#since")
-    expect(since).to_have_text(re.compile(r"\d+ (s|min|h|days) ago"))
+    expect(since).to_have_text(re.compile(r"newest record \d+ (s|min|h|days) ago"))
     expect(since).to_have_attribute("title", re.compile(r"the newest record is of \d{4}-\d\d-\d\dT"))
     expect(visitor.page.locator("#health")).to_have_text("live")
 
@@ -150,6 +150,24 @@ def test_a_finding_opens_in_a_sheet_and_is_walked_to_by_keys(visit):
     expect(sheet).to_have_count(1)
     expect(sheet).to_contain_text("Fix")
     visitor.page.keyboard.press("Escape")
+    expect(sheet).to_have_count(0)
+
+
+def test_a_sheet_is_closed_by_its_button_and_by_a_click_outside(visit):
+    visitor = visit(Hands.KEYS)
+    visitor.start("/findings?kind=unused")
+    visitor.sees("never matched")
+    sheet, summary = visitor.page.locator("details.line[open]"), visitor.page.locator("details.line > summary").first
+    button = visitor.page.get_by_role("button", name="Close the details")
+    for close in (lambda: button.press("Enter"), button.click):
+        summary.press("Enter")
+        expect(sheet).to_have_count(1)
+        close()
+        expect(sheet).to_have_count(0)
+        expect(summary).to_be_focused()
+    summary.press("Enter")
+    expect(sheet).to_have_count(1)
+    visitor.page.locator("h1").click()
     expect(sheet).to_have_count(0)
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -206,18 +207,40 @@ def test_an_access_log_tells_which_rules_are_unused(rules: Path, tmp_path: Path)
 
 def test_rules_of_a_log_that_are_too_young_are_not_judged_and_not_called_unused(log: Path, tmp_path: Path) -> None:
     accesses = lines(tmp_path / "accesses.jsonl", access("User:alice", 0))
-    with console_on(SourceFlags(log=log), accesses=[str(accesses)]) as console:
+    with console_on(SourceFlags(log=log), accesses=[str(accesses)], days=90) as console:
         assert items(console, Kind.UNUSED) == ()
         [use] = column(view(console, "/principal", name="User:carol"), "rules", "use")
-        assert re.fullmatch(
-            r"not judged: not in force for all of the 9\d days of --days; no use seen since \d{4}-\d\d-\d\d", use
-        )
+        assert re.fullmatch(r"no use seen since \d{4}-\d\d-\d\d; in force for too short a time to judge", use)
         [alice] = column(view(console, "/principal", name="User:alice"), "rules", "use")
-        assert "; last use seen " in alice
+        assert alice.startswith("last use seen ")
         [tiles] = [part for part in view(console, "/").parts if part.key == "tiles"]
         [unused] = [cell for name, cell in tiles.items if name == "Unused"]
         assert unused.text.endswith(" not judged")
-        assert unused.others[0].text.startswith("not in force for all of the 9")
+        assert unused.others[0].text == "in force for too short a time to judge"
+        path, _, query = str(unused.url).partition("?")
+        assert column(view(console, path, **dict(parse_qsl(query))), "unjudged", "use") == [alice, use]
+        assert view(console, path, kind="unused", format="json").command.endswith("--format table")
+
+
+def test_without_a_stated_window_it_is_the_longest_in_which_a_rule_of_a_log_is_judged(tmp_path: Path) -> None:
+    """As for `aclog accesses usage`: all rules are younger than 90 days."""
+    born = int((datetime.now(UTC) - timedelta(days=6)).timestamp() * 1000)
+    write_log(
+        tmp_path / "log",
+        [acl_record(1, acl("orders", "User:alice")), acl_record(2, acl("billing", "User:carol"))],
+        times=[born],
+    )
+    accesses = lines(tmp_path / "accesses.jsonl", *(access("User:alice", day) for day in (0, -1, -2, -3)))
+    with console_on(SourceFlags(log=tmp_path / "log"), accesses=[str(accesses)]) as console:
+        [found] = items(console, Kind.UNUSED)
+        assert (found.name, found.rules[0].acl.principal) == ("never matched", "User:carol")
+        looked = kept(console, Kind.UNUSED).result
+        assert looked is not None
+        assert "all rules were first seen in the last 90 days of the access log: the window has 7 days" in looked.notes
+        assert view(console, "/findings", kind="unused").command.endswith("--format table")
+    with console_on(SourceFlags(log=tmp_path / "log"), accesses=[str(accesses)], days=30) as console:
+        assert items(console, Kind.UNUSED) == ()
+        assert len(column(view(console, "/findings", kind="unused"), "unjudged", "rule")) == 2
 
 
 def test_an_index_tells_it_too_and_a_log_proves_it(rules: Path, tmp_path: Path) -> None:

@@ -145,15 +145,16 @@ class FindingsFlags:
     accesses_timezone: AccessesTimezone = None
     workers: Workers = None
     days: Annotated[
-        int,
+        int | None,
         Option(
             "--days",
             metavar="N",
             min=1,
-            help="The length of the window of accesses, in days.",
+            help="The length of the window of accesses, in days. [dim]Default: 90; of an access log fewer, "
+            "if all rules are younger[/]",
             rich_help_panel=_PANEL,
         ),
-    ] = 90
+    ] = None
     gap: Gap = "1d"
     ignore_broker: Annotated[
         list[str],

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from aclog.authorizer.acl import code_name
 from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.console.pages.page import Parameters, resource_url, url
-from aclog.console.pages.questions import LONGEST, questions
+from aclog.console.pages.questions import LONGEST, is_rule, questions
 from aclog.console.pages.states import Console, Entry, State, pattern_text
 from aclog.console.pages.views import AT_A_MOMENT, MENU, OWN_VIEWS
 from aclog.metalog.errors import printable
@@ -24,7 +24,7 @@ def completions(console: Console, parameters: Parameters) -> list[dict[str, str]
         BadParameterError, NotReadyError: as the pages.
 
     """
-    text, as_of = parameters.text("q").lstrip()[:LONGEST], parameters.word("as_of")
+    text, as_of = parameters.text("q").lstrip(), parameters.word("as_of")
     state = console.states.at(as_of)
     if not text.strip():
         return []
@@ -37,8 +37,10 @@ def completions(console: Console, parameters: Parameters) -> list[dict[str, str]
 
 
 def _all(console: Console, state: State, text: str, as_of: str) -> Iterator[tuple[str, str, str]]:
-    yield from ((each.words, "question", each.address) for each in questions(console, state, text, as_of))
-    needle = text.strip()
+    yield from ((each.words, each.kind, each.address) for each in questions(console, state, text, as_of))
+    if is_rule(text):  # no name has it
+        return
+    needle = text[:LONGEST].strip()
     entries = state.listing.names_index.find(needle, _MOST)
     yield from (_entry(each, as_of) for each in entries[: _MOST - 4])
     yield from _users(state, needle, as_of)

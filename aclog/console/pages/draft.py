@@ -1,6 +1,6 @@
 """The pages of a draft and of its plan."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice, starmap
 
@@ -12,7 +12,7 @@ from aclog.analysis.lint_report import LocatedFinding
 from aclog.analysis.regions import Direction
 from aclog.analysis.review.comment import Judgement, Risk, by_risk
 from aclog.analysis.rows.report import TITLES, ReportRow, row_cells
-from aclog.authorizer.acl import ResourcePattern, acl_text, code_name, object_of_rule, reasons_unmatched
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, acl_text, code_name, object_of_rule, reasons_unmatched
 from aclog.authorizer.acls_image import Action, RuleChange
 from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.settings import Settings
@@ -172,7 +172,11 @@ def lint_table(effect: DraftEffect, premises: Premises) -> Table:
     """Return the findings of one side only; `premises`: unknown premises of the decisions."""
     findings = lint_effect(effect, premises)
     introduced, fixed = ((), ()) if findings is None else (findings.introduced, findings.fixed)
-    rows = [*(_finding(each, is_new=True) for each in introduced), *(_finding(each, is_new=False) for each in fixed)]
+    added = {each.acl for each in effect.changes if each.added}
+    rows = [
+        *(_finding(each, _fix(each, added), is_new=True) for each in introduced),
+        *(_finding(each, "", is_new=False) for each in fixed),
+    ]
     return Table(
         key="lint",
         title="Lint findings added or fixed",
@@ -192,7 +196,20 @@ def lint_table(effect: DraftEffect, premises: Premises) -> Table:
     )
 
 
-def _finding(located: LocatedFinding, *, is_new: bool) -> Row:
+_REMOVE = "Remove the rule."
+
+
+def _fix(located: LocatedFinding, added: Collection[StandardAcl]) -> str:
+    """Return the fix of a finding that the draft adds; `added`: its new rules. An existing rule is still needed."""
+    advice = located.finding.advice
+    if located.finding.rules[0] in added:
+        return "Leave the rule out of the draft." if advice == _REMOVE else advice
+    if advice == _REMOVE:
+        return "It would be redundant with the draft: remove it only after the draft is applied."
+    return f"With the draft: {advice}" if advice else ""
+
+
+def _finding(located: LocatedFinding, fix: str, *, is_new: bool) -> Row:
     first, *others = located.finding.rules
     rule = acl_text(first) + (f" and {len(others):,} more" if others else "")
     cells = (
@@ -200,7 +217,7 @@ def _finding(located: LocatedFinding, *, is_new: bool) -> Row:
         Cell(f"{located.lint.id} {located.lint.name}"),
         Cell(rule),
         Cell(located.finding.lost),
-        Cell(located.finding.advice if is_new else ""),
+        Cell(fix),
     )
     return Row(key=f"{is_new} {located.lint.id} {rule}", cells=cells, mark=Mark.ERROR if is_new else Mark.GOOD)
 
@@ -526,6 +543,9 @@ _TRIED = 10
 """Rules whose files show whether there can be a patch."""
 
 
+_PREVIEW = "Draft: type rules to see their effect; nothing is applied"
+
+
 def _form(console: Console, draft: Draft, parameters: Parameters) -> Form:
     fields = (
         Field(
@@ -549,14 +569,14 @@ def _form(console: Console, draft: Draft, parameters: Parameters) -> Form:
             name="topic",
             label="Topic",
             value=parameters.text("topic"),
-            hint="ord* for a prefix; several with commas",
+            hint="orders, ord*",
             is_more=True,
         ),
         Field(
             name="group",
             label="Group",
             value=parameters.text("group"),
-            hint="of a stream its application id",
+            hint="or application id",
             is_more=True,
         ),
         Field(
@@ -569,7 +589,9 @@ def _form(console: Console, draft: Draft, parameters: Parameters) -> Form:
     )
     return Form(
         key="draft",
-        title="Draft (read-only preview)" if console.editing is None else "Draft (can be planned and applied)",
+        title="Draft: type rules to see their effect; nothing is applied"
+        if console.editing is None
+        else "Draft (can be planned and applied)",
         path=DRAFT_PATH,
         fields=fields if console.editing is None else (*fields, *_ownership(parameters)),
         submit="Show",
@@ -596,10 +618,10 @@ def _ownership(parameters: Parameters) -> tuple[Field, ...]:
         ),
         Field(
             name="max_deletes",
-            label="Maximum deletes",
+            label="Maximum deletes (by default 20, or 10% of managed ACLs)",
             is_more=True,
             value=parameters.text("max_deletes"),
-            hint="such as 50 or 25%; by default 20, or 10% of managed ACLs",
+            hint="50 or 25%",
         ),
     )
 

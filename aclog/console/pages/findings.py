@@ -8,8 +8,8 @@ from attrs import field, frozen
 
 from aclog.analysis.lint.finding import Severity
 from aclog.analysis.lint_report import severity_count, suppression_lines
-from aclog.authorizer.acl import ChangePlace, acl_text
-from aclog.console.findings import Item, Kind, LastLook, Lookout
+from aclog.authorizer.acl import ChangePlace, StandardAcl, acl_text
+from aclog.console.findings import Item, Kind, LastLook, Lookout, Use
 from aclog.console.pages.page import (
     PAGE_ROWS,
     BadParameterError,
@@ -131,6 +131,8 @@ def findings_page(console: Console, parameters: Parameters) -> Page:
     parts: list[Part] = []
     if gathered.kinds:
         parts += _tables(console.place, gathered, criteria, parameters, is_new=is_new)
+    if criteria.kinds == (Kind.UNUSED,) and not is_new:
+        parts += _unjudged(lookout, criteria)
     parts.append(_status(lookout, state, criteria.kinds))
     answer = _answer(gathered, then, is_new=is_new)
     return _page(
@@ -185,12 +187,12 @@ def _form(parameters: Parameters) -> Form:
             choices=severities,
         ),
         Field(name="principal", label="Principal", value=parameters.text("principal"), is_more=True),
-        Field(name="q", label="Anything", value=parameters.text("q"), hint="in the finding, its rules or its location"),
+        Field(name="q", label="Anything", value=parameters.text("q"), hint="finding, rule, file"),
         Field(
             name="since",
             label="New since",
             value=parameters.text("since"),
-            hint="an offset or a time; a day ago",
+            hint="a day ago",
             is_more=True,
         ),
     )
@@ -215,7 +217,7 @@ def _accept_page(state: State, lookout: Lookout, parameters: Parameters) -> Page
         fields=(
             Field(name="accept", label="Finding", value=key, kind=FieldKind.HIDDEN),
             Field(name="reason", label="Reason", value=parameters.text("reason"), hint="why this is intended"),
-            Field(name="until", label="Until", value=parameters.text("until"), hint="2027-01-31; empty: for ever"),
+            Field(name="until", label="Until (empty: for ever)", value=parameters.text("until"), hint="2027-01-31"),
         ),
         submit="Show the lines",
     )
@@ -299,6 +301,34 @@ def _gathered(lookout: Lookout, criteria: _Criteria, then: State | None, *, is_n
     return _Gathered(
         items=gathered.items, archived=gathered.archived, total=total, kinds=gathered.kinds, unknown=gathered.unknown
     )
+
+
+def _unjudged(lookout: Lookout, criteria: _Criteria) -> Iterable[Table]:
+    """Yield the rules whose use is not judged, each with its known use; they are not findings."""
+    look = lookout.last_look(Kind.UNUSED)
+    uses = None if look is None or look.result is None else look.result.uses
+    if uses is None:
+        return
+    rules = [(acl, use) for acl, use in uses.by_rule.items() if not use.is_unused and _is_shown(acl, use, criteria)]
+    if rules:
+        yield Table(
+            key="unjudged",
+            title="Rules not judged",
+            columns=(Column(key="rule", title="Rule"), Column(key="use", title="Use")),
+            rows=tuple(
+                Row(key=acl_text(acl), cells=(Cell(acl_text(acl), rule_url(acl)), Cell(use.text)))
+                for acl, use in rules[:PAGE_ROWS]
+            ),
+            none="",
+            total=len(rules),
+            note=f"the first {PAGE_ROWS} of {len(rules):,}" if len(rules) > PAGE_ROWS else "",
+        )
+
+
+def _is_shown(acl: StandardAcl, use: Use, criteria: _Criteria) -> bool:
+    """Return whether a rule that is not judged matches the filter; it has no severity."""
+    text = f"{acl_text(acl)}\n{use.text}".lower()
+    return not criteria.severity and criteria.principal in acl.principal.lower() and criteria.text in text
 
 
 def _not_told(had: str | None) -> str:

@@ -90,7 +90,7 @@ def _with_all(table: Table, as_of: str, narrowed: str) -> Table:
 
 def _form(parameters: Parameters) -> Form:
     fields = (
-        Field(name="q", label="Anything", value=parameters.text("q"), hint="in principal, resource or host"),
+        Field(name="q", label="Anything", value=parameters.text("q"), hint="part of a name"),
         choice_of_permission(parameters.word("permission")),
         choice_of_operation(parameters.word("operation"), of_rules=True),
         choice_of_type(parameters.word("type")),

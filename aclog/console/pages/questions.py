@@ -1,11 +1,12 @@
-"""Questions in words: `who can read orders`, `why can alice write orders from 10.0.0.9`, `changes since yesterday`."""
+"""Questions in words, such as `who can read orders` and `changes since yesterday`; and the text of a rule."""
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from aclog.authorizer.acl import ResourcePattern, code_name, host_address
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, acl_text, code_name, host_address
 from aclog.authorizer.codes import (
     CLUSTER_NAME,
     SUPPORTED_OPERATIONS,
@@ -16,9 +17,13 @@ from aclog.authorizer.codes import (
     is_legal_topic,
 )
 from aclog.authorizer.settings import parse_name
-from aclog.console.pages.page import OPERATIONS, TYPES, name_parameters, resource_url, url
+from aclog.console.pages.page import OPERATIONS, TYPES, draft_url, name_parameters, resource_url, rule_url, url
+from aclog.console.pages.span import CHANGES, day_url
 from aclog.console.pages.states import Console, NameKey, State, pattern_text
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.primitives import current_time_ms
+from aclog.snapshots.moments import milliseconds, read_moment
+from aclog.sources.rule_line import parse_rule_line
 
 LONGEST = 300
 """Characters of a text that may be a question."""
@@ -33,8 +38,21 @@ _WHO = re.compile(r"who (?:can|could|may) ([\w-]+)\s+(.*)", _FLAGS)
 _WHY = re.compile(r"(?:why )?(?:can|may|is|cannot|can't) (\S+) ([\w-]+)\s+(.*)", _FLAGS)
 _WHEN = re.compile(r"(?:since )?when (?:(?:can|could|was|is|may|did) )?(\S+) ([\w-]+)\s+(.*)", _FLAGS)
 _WHAT = re.compile(r"what (?:can|could|may) (.*?)(?: do)?", _FLAGS)
-_CHANGES = re.compile(r"(?:what changed|changes)(?: since)? (.*)", _FLAGS)
-_QUESTION = re.compile(r"(?:who|why|what|(?:since )?when) (?:can|could|may|was|is|cannot|can't) .*", _FLAGS)
+_CHANGES = re.compile(r"(?:what (?:has )?changed|changes)(?:\s+(since|on))?\s+(.*)", _FLAGS)
+_QUESTION = re.compile(
+    r"(?:(?:who|why|what|(?:since )?when) (?:can|could|may|was|is|cannot|can't)"
+    r"|what (?:has )?changed|changes since) .*",
+    _FLAGS,
+)
+_LAST_NIGHT = {"last night": "yesterday 18:00", "last evening": "yesterday 18:00"}
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DAY = re.compile(rf"{_DATE.pattern}|today|yesterday|last \w+day", _FLAGS | re.ASCII)
+_RULE = re.compile(
+    r"(what if (?:(?:i|we) )?)?"
+    r"(([+\-\u2212]\s*|(?:add|adding|remove|removing|delete):?\s+)?(?:allow|deny)\s.*\son\s.*)",
+    _FLAGS,
+)
+"""What begins as a rule: after `what if` or a mark, a change."""
 _HOST = re.compile(r"(.*\S)\s+from\s+(\S+)", _FLAGS)
 _TYPED = re.compile(r"(?:(?:all|any|the|consumer) )?(?:([\w-]+)(?:\s+|$))?(.*)", _FLAGS)
 _BEGINNING = re.compile(
@@ -48,6 +66,7 @@ FORMS = (
     "why can alice write orders from 10.0.0.9",
     "since when can alice read orders",
     "what can alice do",
+    "changes since yesterday 18:00",
 )
 """Questions that are understood, as examples."""
 
@@ -58,27 +77,106 @@ class Question:
 
     words: str
     address: str
+    kind: str = "question"
     is_complete: bool = False
     """Whether the text states every part: each name is one in rules, or stated as TYPE:NAME or a prefix."""
 
 
 def questions(console: Console, state: State, text: str, as_of: str) -> list[Question]:
     """Return the questions that a text may be, those that it states in full first, with names that the viewer sees."""
-    text, sees_all = text.strip().rstrip("?").rstrip(), console.own is None
-    if sees_all and (match := _CHANGES.fullmatch(text)):
-        since = match[1].strip()
-        return [
-            Question(
-                words=f"changes since {since}", address=url("/changes", since=since, as_of=as_of), is_complete=True
-            )
-        ]
+    try:
+        rule = AskedRule.of(text)
+    except ConfigError:  # the page of the search shows why
+        return []
+    if rule is not None:
+        return list(_about_rule(console, state, rule, as_of))
+    text = text.strip()[:LONGEST].rstrip("?").rstrip()
+    if match := _CHANGES.fullmatch(text):
+        is_since = (match[1] or "").lower() == "since"
+        return [] if console.own is not None else list(_changes(state, match[2], as_of, is_since=is_since))
+    if console.own is None and _DATE.fullmatch(text):  # or a part of a name
+        return [evolve(each, is_complete=False) for each in _changes(state, text, as_of)]
     text, host = _host(text)
     return sorted(_parsed_questions(console, state, text, host, as_of), key=lambda each: not each.is_complete)
+
+
+def is_rule(text: str) -> bool:
+    """Return whether a text begins as a rule, or as a change of one."""
+    return _RULE.fullmatch(text.strip()) is not None
 
 
 def is_question(text: str) -> bool:
     """Return whether a text begins as a question: with no question found, it was not understood."""
     return _QUESTION.fullmatch(text.strip()) is not None
+
+
+@frozen(kw_only=True)
+class AskedRule:
+    """A rule whose text is searched for, or its change."""
+
+    acl: StandardAcl
+    added: bool
+    is_change: bool
+
+    @classmethod
+    def of(cls, text: str) -> "AskedRule | None":
+        """Return the rule of a text; None: it is about no rule. Raises ConfigError: it only begins as one."""
+        match = _RULE.fullmatch(text.strip())
+        if match is None:
+            return None
+        line = parse_rule_line(match[2].rstrip("?") if match[1] else match[2])
+        return cls(acl=line.acl, added=line.added, is_change=bool(match[1] or match[3]))
+
+    def __str__(self) -> str:
+        return acl_text(self.acl)
+
+    def is_in(self, state: State) -> bool:
+        """Return whether a state has the rule, as far as the viewer sees it."""
+        return next(state.image.acls.matching(AclBindingFilter.of(self.acl)), None) is not None  # it may have no id
+
+
+def _about_rule(console: Console, state: State, rule: AskedRule, as_of: str) -> Iterator[Question]:
+    """Yield the rule, if it exists, or its draft."""
+    sees_all = console.own is None
+    if rule.is_in(state) and not (sees_all and rule.is_change):
+        yield Question(words=str(rule), address=rule_url(rule.acl, as_of), kind="rule", is_complete=True)
+    elif sees_all:
+        words = f"{'' if rule.is_change else 'no such rule; '}draft: {'+' if rule.added else '-'} {rule}"
+        address = draft_url(rule.acl, added=rule.added)
+        yield Question(words=words, address=address, kind="draft", is_complete=rule.is_change)
+
+
+def _changes(state: State, text: str, as_of: str, *, is_since: bool = False) -> Iterator[Question]:
+    """Yield the changes since a moment, or of a day, if that is known: any other text would be refused."""
+    written = " ".join(text.split())
+    since = _LAST_NIGHT.get(written.lower(), written)
+    try:
+        now = _time_of(as_of)
+        moment = read_moment(since, now=now).moment
+    except ConfigError:
+        return
+    if isinstance(moment, int):
+        if moment <= state.offset:
+            yield _changes_since(since, as_of)
+    elif moment is None or moment > now:
+        return
+    elif not is_since and _DAY.fullmatch(written):
+        address = day_url(milliseconds(moment))
+        yield Question(words=f"changes on {moment.date()}", address=address, is_complete=True)
+    else:
+        yield _changes_since(since, as_of)
+
+
+def _changes_since(since: str, as_of: str) -> Question:
+    address = url(CHANGES, since=since, as_of=as_of)
+    return Question(words=f"changes since {since}", address=address, is_complete=True)
+
+
+def _time_of(as_of: str) -> datetime:
+    """Return what relative times count from: the moment of the page, if that is a time."""
+    now = datetime.fromtimestamp(current_time_ms() / 1000, UTC)
+    moment = read_moment(as_of, now=now).moment if as_of else None
+    return moment if isinstance(moment, datetime) else now
 
 
 def _host(text: str) -> tuple[str, str]:

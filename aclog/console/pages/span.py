@@ -224,7 +224,7 @@ def day_url(timestamp: int) -> str:
     day = datetime.fromtimestamp(timestamp // 1000, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     until = day + timedelta(days=1)
     is_over = until.timestamp() * 1000 <= current_time_ms()
-    return url(CHANGES, since=f"{day:%Y-%m-%d}", until=f"{until:%Y-%m-%d}" if is_over else None)
+    return url(CHANGES, since=day.date(), until=until.date() if is_over else None)
 
 
 def known_history(console: Console) -> KnownHistory | None:
@@ -327,7 +327,7 @@ def latest_table(
 # Parts of the page of changes around its answer: the handles of the slider, their positions, and steps from there.
 
 
-_HINT = "yesterday 18:00, 2h ago, an offset"
+_HINT = "yesterday 18:00"
 
 
 def span_form(parameters: Parameters, timeline: RuleTimeline, span: Span) -> Form:

@@ -74,7 +74,7 @@ from aclog.console.pages.page import (
     unresolved_text,
     url,
 )
-from aclog.console.pages.questions import FORMS, LONGEST, Question, is_question, questions
+from aclog.console.pages.questions import FORMS, AskedRule, Question, is_question, is_rule, questions
 from aclog.console.pages.span import is_settled, known_history, latest_table, since_of
 from aclog.console.pages.states import Console, Listing, NameKey, State, key_of
 from aclog.console.pages.states import pattern_text as searched_pattern_text
@@ -578,15 +578,10 @@ def search_page(console: Console, parameters: Parameters) -> Page:
     """
     text, as_of = parameters.word("q"), parameters.word("as_of")
     state = console.states.at(as_of)
-    parsed = questions(console, state, text[:LONGEST], as_of)
+    parsed = questions(console, state, text, as_of)
+    if is_rule(text):
+        return _rule_search(console, state, parameters, parsed)
     query = _NameQuery(text, False) if parsed or is_question(text) else _NameQuery.of(text)
-    form = Form(
-        key="search",
-        title="Find",
-        path=SEARCH_PATH,
-        fields=(Field(name="q", label="Name", value=parameters.text("q")), as_of_field(parameters.text("as_of"))),
-        submit="Find",
-    )
     principals, resources = cut(_principals(state, query, as_of)), cut(_resources(state, query, as_of))
     links = Links(key="questions", title="Questions", links=tuple(Cell(each.words, each.address) for each in parsed))
     names = " and ".join(plural(table.total or 0, table.key.removesuffix("s")) for table in (principals, resources))
@@ -597,7 +592,43 @@ def search_page(console: Console, parameters: Parameters) -> Page:
         notices=(Notice(text=f"Questions are such as: {'; '.join(FORMS)}"),)
         if is_question(text) and not parsed
         else (),
-        parts=(form, links, principals, resources),
+        parts=(_search_form(parameters), links, principals, resources),
+        offset=state.offset,
+        leads_to=_destination(parsed),
+    )
+
+
+def _search_form(parameters: Parameters) -> Form:
+    return Form(
+        key="search",
+        title="Find",
+        path=SEARCH_PATH,
+        fields=(Field(name="q", label="Name", value=parameters.text("q")), as_of_field(parameters.text("as_of"))),
+        submit="Find",
+    )
+
+
+def _rule_search(console: Console, state: State, parameters: Parameters, parsed: Sequence[Question]) -> Page:
+    """Return the page of a text that begins as a rule: whether it exists, and its draft; or why it is invalid."""
+    notices: list[Notice] = []
+    try:
+        rule = AskedRule.of(parameters.word("q"))
+    except ConfigError as error:
+        answer = "Not understood as a rule"
+        notices.append(Notice(text=str(error), mark=Mark.ERROR))
+    else:
+        is_known = rule is not None and rule.is_in(state)
+        known = "" if console.own is None else " among those that you see"
+        answer = "The rule exists" if is_known else f"No such rule{known}"
+    return Page(
+        path=SEARCH_PATH,
+        title="Find a rule",
+        answer=answer,
+        notices=tuple(notices),
+        parts=(
+            _search_form(parameters),
+            Links(key="questions", title="Further", links=tuple(Cell(each.words, each.address) for each in parsed)),
+        ),
         offset=state.offset,
         leads_to=_destination(parsed),
     )

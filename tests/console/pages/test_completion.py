@@ -1,16 +1,21 @@
 """The search completes names as a naive search of them finds them, and questions that can be asked."""
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aclog.authorizer.acl import acl_text
 from aclog.authorizer.codes import PatternType, ResourceType
+from aclog.console.login.guard import Own
 from aclog.console.pages.completion import completions
-from aclog.console.pages.page import Parameters
+from aclog.console.pages.page import Parameters, draft_url, rule_url
+from aclog.console.pages.questions import LONGEST
 from aclog.console.pages.states import Console, Entry, Listing
 from aclog.console.pages.views import VIEWS
+from aclog.sources.rule_line import parse_rule_line
 from tests.support.builders.acls import acl
-from tests.support.web.consoles import console_of, look, view
+from tests.support.web.consoles import column, console_of, look, view
 from tests.support.web.points import HeldSource, image_of
 
 RULES = (
@@ -113,6 +118,12 @@ def test_names_come_with_their_kind_the_ones_that_begin_so_first(console):
         ("what can ali", "what can User:alice do"),
         ("changes since yesterday", "changes since yesterday"),
         ("what changed since 2h ago", "changes since 2h ago"),
+        ("What changed last night?", "changes since yesterday 18:00"),
+        ("changes on 2020-02-29", "changes on 2020-02-29"),
+        ("what changed 2020-02-29", "changes on 2020-02-29"),
+        ("2020-02-29", "changes on 2020-02-29"),
+        ("changes since 2020-02-29", "changes since 2020-02-29"),
+        ("changes since 0", "changes since 0"),
     ],
 )
 def test_questions_are_understood(console, text, first):
@@ -170,6 +181,84 @@ def test_what_is_offered_leads_to_a_page(console, text):
     for each in found:
         path, _, query = each["url"].partition("?")
         assert VIEWS[path](console, Parameters.of(query)).title
+
+
+@pytest.mark.parametrize("text", ["last week", "since last week", "on 3000-01-01", "since 999", "since latest", "x"])
+def test_changes_since_no_moment_are_not_offered(console, text):
+    assert "question" not in dict(complete(console, f"changes {text}"))
+
+
+def test_the_changes_of_a_day_end_with_it(console):
+    assert view(console, "/search", q="changes on 2020-02-29").leads_to == (
+        "/changes?since=2020-02-29&until=2020-03-01"
+    )
+    assert view(console, "/search", q="what changed last night").leads_to == "/changes?since=yesterday%2018%3A00"
+
+
+# The text of a rule, as plans, findings and explanations print it.
+
+
+RULE = "ALLOW User:team READ on TOPIC PREFIXED 'ord' from *"
+OTHER = "DENY User:team WRITE on TOPIC LITERAL 'orders' from *"
+
+
+@pytest.mark.parametrize("text", [RULE, f"  {RULE.lower().replace('user', 'User')} ", f"{RULE} (rules.jsonl:3)"])
+def test_the_text_of_a_rule_leads_to_the_rule(console, text):
+    assert complete(console, text) == [("rule", RULE)]
+    address = view(console, "/search", q=text).leads_to
+    path, _, query = address.partition("?")
+    page = VIEWS[path](console, Parameters.of(query))
+    assert column(page, "rules", "principal") == ["User:team"]
+
+
+def test_a_rule_that_does_not_exist_is_offered_as_a_draft(console):
+    assert complete(console, OTHER) == [("draft", f"no such rule; draft: + {OTHER}")]
+    page = view(console, "/search", q=OTHER)
+    assert (page.answer, page.leads_to) == ("No such rule", None)
+    [links] = [each for each in page.parts if each.key == "questions"]
+    assert links.links[0].url == draft_url(parse_rule_line(OTHER).acl, added=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "added"),
+    [
+        (f"+ {OTHER}", True),
+        (f"what if {OTHER}?", True),
+        (f"what if we add {OTHER}", True),
+        (f"+ {RULE}", True),
+        (f"- {RULE}", False),
+        (f"what if we remove {RULE}", False),
+    ],
+)
+def test_a_change_in_words_leads_to_its_draft(console, text, added):
+    rule = RULE if RULE in text else OTHER
+    address = draft_url(parse_rule_line(rule).acl, added=added)
+    assert complete(console, text) == [("draft", f"draft: {'+' if added else '-'} {rule}")]
+    assert view(console, "/search", q=text).leads_to == address
+    path, _, query = address.partition("?")
+    assert not view(console, path, **Parameters.of(query).values).notices
+
+
+def test_a_rule_that_cannot_be_read_is_reported(console):
+    text = "ALLOW User:team REED on TOPIC 'or*d' from *"
+    assert complete(console, text) == []
+    page = view(console, "/search", q=text)
+    assert page.answer == "Not understood as a rule"
+    assert "'REED': expected one of" in page.notices[0].text
+
+
+def test_a_long_rule_is_not_cut():
+    long = acl("orders", f"User:CN={'x' * 2 * LONGEST}")
+    console = console_of(HeldSource(image_of(long)))
+    assert view(console, "/search", q=acl_text(long)).leads_to == rule_url(long)
+
+
+def test_a_viewer_of_own_rules_gets_no_draft(console):
+    own = evolve(console, own=Own("User:alice"))
+    assert complete(own, OTHER) == []
+    assert "question" not in dict(complete(own, "changes since yesterday"))
+    assert view(own, "/search", q=f"+ {OTHER}").answer == "No such rule among those that you see"
+    assert complete(own, f"+ {RULE}") == [("rule", RULE)]
 
 
 def test_a_page_of_the_menu_is_offered_by_its_name(console):

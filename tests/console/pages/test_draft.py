@@ -102,6 +102,16 @@ def test_findings_of_lint_that_it_brings_or_mends(console: Console) -> None:
     assert "No findings" in table(view(console, "/draft", rules="- DENY User:carol READ on TOPIC orders"), "lint").none
 
 
+def test_a_fix_names_what_is_redundant_only_with_the_draft(console: Console) -> None:
+    redundant = view(console, "/draft", rules="ALLOW User:bob READ on TOPIC PREFIXED orders")
+    rows = zip(column(redundant, "lint", "rule"), column(redundant, "lint", "mend"), strict=True)
+    assert dict(rows)["ALLOW User:bob READ on TOPIC LITERAL 'orders.eu' from *"] == (
+        "It would be redundant with the draft: remove it only after the draft is applied."
+    )
+    itself = view(console, "/draft", rules="ALLOW User:dave READ on TOPIC pay.eu")
+    assert "Leave the rule out of the draft." in column(itself, "lint", "mend")
+
+
 def test_tests_turn_red_and_green(console: Console, tmp_path: Path) -> None:
     path = tmp_path / "tests.yaml"
     path.write_text(TESTS, encoding="utf-8")

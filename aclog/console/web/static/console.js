@@ -37,7 +37,7 @@
     const seconds = Math.max(Math.round((Date.now() - Date.parse(since.dateTime)) / 1000), 0);
     const [count, unit] = seconds < 120 ? [seconds, "s"] : seconds < 7200 ? [Math.round(seconds / 60), "min"]
       : seconds < 172800 ? [Math.round(seconds / 3600), "h"] : [Math.round(seconds / 86400), "days"];
-    const text = `${count} ${unit} ago`;
+    const text = `newest record ${count} ${unit} ago`;
     if (since.textContent !== text) since.textContent = text;
   };
 
@@ -160,9 +160,26 @@
     arrange(part);
   };
 
+  // Beside a list, the details of a line are a sheet: a button closes it, and a click outside.
+  const SHEET = matchMedia("(min-width: 75rem)");
+  const closing = (line) => {
+    if (line.querySelector(".close")) return;
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", className: "close", title: "Close (Escape)" });
+    button.setAttribute("aria-label", "Close the details");
+    button.onclick = () => { line.open = false; line.querySelector("summary").focus(); };
+    line.querySelector("summary").after(button);
+  };
+  document.addEventListener("click", (event) => {
+    if (!SHEET.matches) return;
+    const own = event.target.closest("details.line");
+    for (const each of document.querySelectorAll("details.line[open]")) if (each !== own) each.open = false;
+  });
+
   const prepare = () => {
     showTime("");
     for (const part of document.querySelectorAll("#answer section")) toolsOf(part);
+    for (const line of document.querySelectorAll("#answer details.line")) closing(line);
     for (const button of document.querySelectorAll("button[data-copy]")) {
       button.hidden = !navigator.clipboard;
       button.onclick = async () => {
