@@ -805,7 +805,8 @@ def _unused(question: ReportQuestion) -> ReportSection:
             removed_unjudged += answer == "NOT_JUDGED"
             rule = f"{rule} (removed {removed})"
         if each.get("removable"):
-            if "requests" in (each.get("premises") or ()):
+            premises = each.get("premises")
+            if isinstance(premises, list) and "requests" in premises:
                 rule = f"{rule} (if requests on a {each['resourceType']} are logged)"
             removable_count += 1
             if removable_count <= MOST_ROWS:
