@@ -23,6 +23,7 @@ from aclog.pipeline.authorize import decision_code, with_decision, with_texts
 from aclog.pipeline.session import broadcast
 from aclog.pipeline.storage import has_file, is_directory, joined
 from aclog.usage.accesses.access_batch import LOGGED_DECISION, note_text
+from aclog.usage.accesses.access_log import INCOMPLETE, check_complete
 from aclog.usage.accesses.parquet import EARLIEST_COLUMN, LATEST_COLUMN, ParquetPart, latest_time, read_plain
 from aclog.usage.arrow import regrouped
 from aclog.usage.counting import (
@@ -319,13 +320,23 @@ def unread_lines(lines: DataFrame, reason: str = Reason.MALFORMED) -> UnreadAcce
     return _added_up(rows.mapInArrow(_counted, from_arrow_schema(_COUNTED)))
 
 
+_MARKER: Final = f"{INCOMPLETE}.parquet"
+
+
 def rejected_lines(spark: SparkSession, requests: str) -> UnreadAccesses:
-    """Return the accesses in lines that `ingest` rejected, if this is the directory of its tables."""
+    """Return the accesses in lines that `ingest` rejected, if this is the directory of its tables.
+
+    Raises:
+        ConfigError: the job that wrote them has published the accesses alone.
+
+    """
     above, _, name = requests.rstrip("/").rpartition("/")
     place = (above or ".") if name == "accesses" else requests
     rejects = joined(place, "rejects")
     if not (is_directory(spark, joined(place, "accesses")) and has_file(spark, rejects, ".parquet")):
         return UnreadAccesses()
+    if has_file(spark, rejects, _MARKER):
+        check_complete([joined(rejects, _MARKER)])
     # appends of older versions have fewer columns
     return unread_lines(spark.read.option("mergeSchema", value=True).parquet(rejects))
 

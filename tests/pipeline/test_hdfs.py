@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from aclog.pipeline import storage
 from tests.pipeline.storage_contract import Sides, StorageContract, sides_of
 from tests.support.spark.stores import HDFS_JARS, hdfs_store
 
@@ -22,3 +23,14 @@ def sides(tmp_path_factory) -> Iterator[Sides]:
 
 class TestHdfs(StorageContract):
     """The contract on HDFS."""
+
+
+def test_a_file_that_is_being_written_exists(sides, spark):
+    name = sides.at("being-written")
+    path = spark.sparkContext._jvm.org.apache.hadoop.fs.Path(name)
+    stream = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).create(path)
+    try:
+        assert not storage.create(spark, name, b"")
+    finally:
+        stream.close()
+    assert not storage.create(spark, name, b"")

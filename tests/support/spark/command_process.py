@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
@@ -31,6 +31,7 @@ class CommandProcess:
     log: Path
     """What its JVM prints."""
     _process: "subprocess.Popen[str] | None" = field(init=False, default=None)
+    _is_busy: bool = field(init=False, default=False)
 
     def run(self, *arguments: object) -> Result:
         """Run a command to its end."""
@@ -57,11 +58,15 @@ class CommandProcess:
     def kill(self) -> None:
         """Kill the process and its JVM; the next command starts another one."""
         if self._process is not None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.communicate()
             self._process = None
+        self._is_busy = False
 
     def _begin(self, arguments: Sequence[object], before: Sequence[str], number: int) -> None:
+        if self._is_busy:  # with the command of a test that has failed
+            self.kill()
         if self._process is None:
             with self.log.open("ab") as log:
                 self._process = subprocess.Popen(
@@ -73,6 +78,7 @@ class CommandProcess:
                     text=True,
                     start_new_session=True,
                 )
+        self._is_busy = True
         words = [*map(str, arguments), "--master", "local[2]"]
         self._send(json.dumps({"arguments": words, "before": list(before), "number": number}))
 
@@ -90,7 +96,9 @@ class CommandProcess:
         return dict(json.loads(line))
 
     def _result(self) -> Result:
-        return Result(**self._answer())
+        result = Result(**self._answer())
+        self._is_busy = False
+        return result
 
 
 def main() -> None:
