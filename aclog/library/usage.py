@@ -70,7 +70,7 @@ def acl_usage(
     rules: Rules,
     accesses: Accesses,
     *,
-    days: int = 90,
+    days: int | None = None,
     until: AsOf | None = None,
     **options: Unpack[ReadingDeciding],
 ) -> Report:
@@ -86,7 +86,8 @@ def acl_usage(
         rules: what open_log or open_acls returned, or a path, as in `lint`. With a log, each access is decided by the
             ACLs of its own time.
         accesses: the access log.
-        days: the length of the window; older accesses are ignored.
+        days: the length of the window; older accesses are ignored. Without it, 90, or fewer if all ACLs are younger:
+            the longest window in which one can be judged.
         until: the end of the window, as an `as_of` that is a time; by default the latest access.
         options: `accesses_format`, `accesses_timezone` and `workers`; and the arguments of Image.authorizer.
 
@@ -102,9 +103,8 @@ def acl_usage(
     with noting("accesses") as notes:
         settings = stated_settings("acl_usage", options, ReadingDeciding)
         log, choice, end = _access_log(accesses, options), chosen_source("rules", rules), _end(until)
-        use = use_of_acls(
-            log, choice, settings_of(settings), whole_number("days", days, 1, MOST_DAYS), end, settings.configs()
-        )
+        window = None if days is None else whole_number("days", days, 1, MOST_DAYS)
+        use = use_of_acls(log, choice, settings_of(settings), window, end, settings.configs())
         objects = tuple(use.objects())
         warn_of_unread(use.report.unread, unjudged_text(use.report))
         for text in evidence_notes(use.report):
