@@ -156,7 +156,7 @@ class AskedFlags:
             "--intent",
             metavar="INTENT",
             help="What the client does: [cyan]produce[/], [cyan]consume[/], [cyan]transact[/], [cyan]stream[/] or "
-            "[cyan]admin[/]. This selects all operations that the client needs.",
+            "[cyan]admin[/].",
             rich_help_panel=_PANEL,
         ),
     ] = None
@@ -306,7 +306,7 @@ class IntentFlags:
             "--intent",
             metavar="INTENT",
             help="What the client does: [cyan]produce[/], [cyan]consume[/], [cyan]transact[/], [cyan]stream[/] or "
-            "[cyan]admin[/]. This selects all operations that the client needs.",
+            "[cyan]admin[/].",
             rich_help_panel=_INTENT,
             show_default=False,
         ),
@@ -316,8 +316,7 @@ class IntentFlags:
         Option(
             "--host",
             metavar="ADDRESS",
-            help="The host of the new rules, [cyan]*[/] by default; to revoke, only rules with this host, by default "
-            "with any. Can be repeated.",
+            help="The host of the rules; repeatable. [dim]Default: * to grant; any, to revoke[/]",
             rich_help_panel=_INTENT,
         ),
     ] = field(factory=list)
