@@ -546,6 +546,13 @@ def intent_permissions(
                 yield Permission(region=region, rules=(SUPER_USER,))
 
 
+def granted(policy: Policy, needs: Sequence[Need], query: Query, *, unnamed: bool = False) -> Iterator[Permission]:
+    """Yield the permissions behind an intent; without its needs, those of a query. `unnamed`: as for permissions."""
+    if needs:
+        return intent_permissions(policy, needs, principals=query.principals, host=query.host)
+    return permissions(policy, query, unnamed=unnamed)
+
+
 def with_extents(answers: Iterable[Permission], resources: Sequence[ResourcePattern]) -> Iterator[Permission]:
     """Yield permissions with their extent if the query has a prefix of their type."""
     by_type: dict[int, list[ResourcePattern]] = {}

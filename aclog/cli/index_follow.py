@@ -10,8 +10,7 @@ from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
 from aclog.cli.index_update import AddedRun, IndexRuns, NothingTakenError, note_waiting, taken_row
 from aclog.cli.signals import Stop, on_signals
 from aclog.metalog.errors import ConfigError, MetadataError, plural
-from aclog.ops.usage import SMALL, few, note_input, stated_format, workers_for
-from aclog.snapshots.moments import parse_zone
+from aclog.ops.usage import SMALL, few, note_input, stated_format, workers_for, zone_of
 from aclog.sources.acl_lines import STDIN
 from aclog.sources.choice import ChosenSource
 from aclog.targets.applies import time_now
@@ -125,7 +124,7 @@ def file_feed(flags: AccessesFlags) -> Iterator[FileFeed]:
             raise ConfigError("--accesses -: expected files or a topic with --follow: stdin ends")
         if not any(each.is_file() for each in listed(path, list[OSError]().append)):
             list(files_of(path))  # its error has the reason
-    log = FollowedLog(paths=paths, zone=parse_zone(flags.accesses_timezone or "UTC"), form=form, profile=profile)
+    log = FollowedLog(paths=paths, zone=zone_of(flags), form=form, profile=profile)
     yield FileFeed(log=log, flags=flags)
 
 

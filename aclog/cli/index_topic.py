@@ -13,8 +13,7 @@ from aclog.config.client_config import librdkafka_properties
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.primitives import current_time_ms
 from aclog.metalog.topiclog import TopicId, TopicSettings
-from aclog.ops.usage import TOPIC_SCHEME, note_input, stated_format, workers_for
-from aclog.snapshots.moments import parse_zone
+from aclog.ops.usage import TOPIC_SCHEME, note_input, stated_format, workers_for, zone_of
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.output import time_text, warn
 from aclog.usage.accesses.access_log import AccessInput, NewAccesses, accesses_in
@@ -195,7 +194,7 @@ class TopicFeed:
     ) -> AddedRun:
         form, profile = stated_format(self.flags.accesses_format)
         file = PinnedFile.of(f"{self.topic.name} (records)", copy.place)  # a topic may be named like a packed file
-        log = accesses_in([file], parse_zone(self.flags.accesses_timezone or "UTC"), form, profile)
+        log = accesses_in([file], zone_of(self.flags), form, profile)
         new = NewAccesses(input=log, contents=(), files=1, waiting=())
         if not log.files:  # only records of other logs
             runs.index.note_lost(UnreadAccesses(), positions, current_time_ms() * 1000)

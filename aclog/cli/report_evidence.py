@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _SECTIONS = "who-can, numbers, access, changes, everyone, admins, lint, unused, drift, tests"
 _EVIDENCE_PANEL = "Drift, tests and signature"
-_DAYS = 90
 
 
 @frozen(kw_only=True)
@@ -92,7 +91,7 @@ class ReportFlags:
             metavar="N",
             min=1,
             help="The days of accesses that count.",
-            show_default=f"{_DAYS}; of an access log, fewer if all ACLs are younger",
+            show_default="90; of an access log, fewer if all ACLs are younger",
             rich_help_panel=ACCESSES_PANEL,
         ),
     ] = None
@@ -216,7 +215,7 @@ def _who_can(
     policy: "Policy",
 ) -> "WhoCan":
     from aclog.analysis.regions import EVERYONE
-    from aclog.analysis.who_can import intent_permissions, permissions, with_extents
+    from aclog.analysis.who_can import granted, with_extents
     from aclog.cli.answers import dated, is_super, since_cells
     from aclog.ops.check import Asked
     from aclog.ops.near import no_principal, unknown_topics
@@ -224,8 +223,7 @@ def _who_can(
     from aclog.ops.why import rows_since
 
     needs, query, resources = flags.needs(), flags.query(EVERYONE, None), flags.resources()
-    granted = intent_permissions(policy, needs, principals=EVERYONE) if needs else permissions(policy, query)
-    listed = [each for each in with_extents(granted, resources) if not is_super(each)]
+    listed = [each for each in with_extents(granted(policy, needs, query), resources) if not is_super(each)]
     has_history = choice.source.log is not None
     since = None
     if has_history:
@@ -297,21 +295,22 @@ def use_of(
     """
     if flags.index is not None:
         index = flags.index
-        return lambda: _use_by_index(index, flags.days or _DAYS, choice, words, stack)
+        return lambda: _use_by_index(index, flags.days, choice, words, stack)
     # `aclog accesses usage` judges each access by the rules of its time only without --as-of.
     as_of = None if source.as_of is None else end_offset
     return (lambda: _use_by_accesses(flags, choice, source, authorizer, as_of)) if flags.accesses else None
 
 
-def _use_by_index(path: Path, days: int, choice: "ChosenSource", words: str, stack: ExitStack) -> "UseOfAcls":
+def _use_by_index(path: Path, days: int | None, choice: "ChosenSource", words: str, stack: ExitStack) -> "UseOfAcls":
     from aclog.ops.report import UseOfAcls
     from aclog.ops.unused import unused_acls, unused_objects, unused_premises
+    from aclog.ops.usage import DEFAULT_DAYS
     from aclog.usage.index.usage_index import UsageIndex
     from aclog.usage.unused import MEANINGS
     from aclog.usage.unused_report import UnusedQuestion
     from aclog.usage.window import DAY
 
-    index = stack.enter_context(UsageIndex.open(path))
+    index, days = stack.enter_context(UsageIndex.open(path)), days or DEFAULT_DAYS
     answers = unused_acls(index, choice, UnusedQuestion(days=days, gap=DAY, until=None, ignored=()))
     own = flag_words((("--index", path), ("--days", days)))
     return UseOfAcls(
@@ -348,7 +347,7 @@ def _use_by_accesses(
 ) -> "UseOfAcls":
     from aclog.ops.policies import settings_of
     from aclog.ops.report import UseOfAcls
-    from aclog.ops.usage import AccessLog, use_of_acls, youth_text
+    from aclog.ops.usage import DEFAULT_DAYS, AccessLog, use_of_acls, youth_text
     from aclog.terminal.output import as_of_text, note
     from aclog.usage.evidence import totals_text
     from aclog.usage.unused import MEANINGS
@@ -357,7 +356,7 @@ def _use_by_accesses(
     use = use_of_acls(log, choice, settings, flags.days, None, authorizer.configs())
     window, zone = use.report.window, log.assumed_zone()
     days, counts = (window.until - window.start).days, use.report.counts
-    longest = ", the longest in which an ACL can be judged" if flags.days is None and days < _DAYS else ""
+    longest = ", the longest in which an ACL can be judged" if flags.days is None and days < DEFAULT_DAYS else ""
     outside = f"; {counts.outside:,} outside the window" if counts.outside else ""
     if zone:
         note(zone)

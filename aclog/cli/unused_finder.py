@@ -19,12 +19,12 @@ from aclog.cli.flags.common import AccessesFlags
 from aclog.console.findings import Item, Kind, LookResult, Subject, Use, Uses
 from aclog.metalog.errors import ConfigError, plural
 from aclog.ops.unused import brokers_text, decided_by, proved, silence_text, time_of, unread_of_rule, why_unjudged
-from aclog.ops.usage import DEFAULT_DAYS, Judging, days_text, judged_days, unknown_kafka
+from aclog.ops.usage import DEFAULT_DAYS, Judging, days_text, unknown_kafka, window_report
 from aclog.sources.logs import cluster_id_of
 from aclog.usage.index.database import FILE
 from aclog.usage.index.usage_index import UsageIndex
 from aclog.usage.index.used import EVENTS
-from aclog.usage.judging import UsageReport, report
+from aclog.usage.judging import UsageReport
 from aclog.usage.rules import deciding_rules_of_log, deciding_rules_of_state
 from aclog.usage.unused import ANSWERS, Answer, StateRules
 from aclog.usage.unused_report import UnusedQuestion, UnusedReport
@@ -252,22 +252,16 @@ class LogFinder:
         # Those of the state name the Kafka of its brokers: in a log, they may have run another one before.
         settings = evolve(subject.policy.settings, is_kafka_stated=self.is_kafka_named)
         judging = _judging(self.log, subject, settings)
-        log, days = self.accesses.open(), self.days or DEFAULT_DAYS
-        counted, judged = log.count_window(judging, days, None)
+        usage_report, counted, fewer = window_report(self.accesses.open(), judging, self.days, None, top=0)
         if counted.rows.is_denials_only:
             raise ConfigError(f"--accesses: {counted.rows.denials_text()}")
-        usage_report = report(counted.accesses, judged, counted.rows, counted.days, top=0, unread=counted.unread)
-        fewer = judged_days(usage_report) if self.days is None else 0
-        if fewer:
-            counted, judged = log.count_window(judging, fewer, usage_report.window.until, is_again=True)
-            usage_report = report(counted.accesses, judged, counted.rows, counted.days, top=0, unread=counted.unread)
         skipped = sum(counted.rejects.values())
         notes = [f"{plural(skipped, 'line')} skipped: no accesses"] if skipped else []
         if text := unknown_kafka(judging.rules):
             notes.append(text)
         if fewer:
             window = f"the window has {plural(fewer, 'day')}"
-            notes.append(f"all rules were first seen in the last {days} days of the access log: {window}")
+            notes.append(f"all rules were first seen in the last {DEFAULT_DAYS} days of the access log: {window}")
         if unknown := subject.premises.without({SUPER_USERS_CONFIG}):
             usage_report, notes = usage_report.without_proof(), [*notes, none_removable(unknown)]
         return by_log(usage_report, subject.image.acls, self.origins, notes)

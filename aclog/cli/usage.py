@@ -11,6 +11,7 @@ from aclog.cli.flags.common import (
     check_one_stdin,
     format_option,
     stdin_among,
+    window_end,
 )
 from aclog.cli.options import Group
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
@@ -53,6 +54,6 @@ def usage(
 
     how, settings = output.choose(format_, pipe=OutputFormat.TEXT), settings_of(authorizer)
     check_one_stdin({**source.files(), **stdin_among(accesses.accesses)})
-    until, log = window.end(), accesses.open()
+    until, log = window_end(window.until), accesses.open()
     report_usage(use_of_acls(log, source.choose(), settings, window.days, until, authorizer.configs()), how)
     log.note_assumed_zone()

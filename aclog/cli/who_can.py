@@ -47,7 +47,7 @@ def who_can(
       aclog who-can main:kafka --operation READ --topic orders
     """
     from aclog.analysis.regions import EVERYONE
-    from aclog.analysis.who_can import intent_permissions, permissions, with_extents
+    from aclog.analysis.who_can import granted, with_extents
     from aclog.authorizer.acl import deciding_filter
     from aclog.authorizer.settings import is_set
     from aclog.cli.answers import print_permissions, rows_of
@@ -68,12 +68,7 @@ def who_can(
     policies = policies_of(image, authorizer, action.requests())
     premises = read_premises(choice, authorizer.configs())
     answers = {
-        generation: with_extents(
-            intent_permissions(policy, needs, principals=EVERYONE, host=query.host)
-            if needs
-            else permissions(policy, query),
-            action.resources(),
-        )
+        generation: with_extents(granted(policy, needs, query), action.resources())
         for generation, policy in policies.items()
     }
     has_extents = any(map(is_set, action.resources()))

@@ -21,7 +21,7 @@ from aclog.analysis.regions import (
     witness,
 )
 from aclog.analysis.rule_tests.case import resource_text
-from aclog.analysis.who_can import Permission, intent_permissions, permission_key, permission_object, permissions
+from aclog.analysis.who_can import Permission, granted, permission_key, permission_object
 from aclog.authorizer.acl import Origins, ResourcePattern, StandardAcl, code_name
 from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import Generation, pattern_text
@@ -326,17 +326,13 @@ def prove_none(
     premises = read_premises(choice, stated.configs())
     existing = existing_topics(topics, [image], [choice])
     allowed: dict[Generation, Iterable[Permission]] = {
-        generation: (
-            intent_permissions(policy, question.needs, principals=query.principals, host=query.host)
-            if question.needs
-            else permissions(policy, query, unnamed=question.only_unnamed)
-        )
+        generation: granted(policy, question.needs, query, unnamed=question.only_unnamed)
         for generation, policy in policies.items()
     }
-    granted = merged(allowed, permission_key)
+    answers = merged(allowed, permission_key)
     counterexamples = [
         (each, generation)
-        for each, generation in tracked(granted, "looking for who may", "permissions")
+        for each, generation in tracked(answers, "looking for who may", "permissions")
         if each.region.principals.complement or not question.only_unnamed
     ]
     refuted = bool(counterexamples)

@@ -37,6 +37,7 @@ from aclog.authorizer.standard import Premises
 from aclog.metalog.errors import plural
 from aclog.ops.lint import lint_source
 from aclog.ops.policies import StatedSettings, policy_of, read_premises, settings_of
+from aclog.ops.tables import rule_text
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
 from aclog.snapshots.image_file import check_mapping
@@ -800,7 +801,7 @@ def _unused(question: ReportQuestion) -> ReportSection:
     for each in use.objects:
         answer = str(each["answer"])
         counts[answer] += 1
-        rule = _rule_text(each)
+        rule = rule_text(each)
         if removed := each.get("removedAt"):
             removed_unjudged += answer == "NOT_JUDGED"
             rule = f"{rule} (removed {removed})"
@@ -850,12 +851,6 @@ def _unused(question: ReportQuestion) -> ReportSection:
         ),
     ]
     return ReportSection(section=Section.UNUSED, title=title, parts=tuple(parts))
-
-
-def _rule_text(row: Mapping[str, object]) -> str:
-    """Return an ACL as acl_text does; a row may have names of a newer Kafka, which are no codes."""
-    resource = f"{row['resourceType']} {row['patternType']} {str(row['resourceName'])!r}"
-    return f"{row['permissionType']} {row['principal']} {row['operation']} on {resource} from {row['host']}"
 
 
 # Drift from desired rules, and tests of rules.

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, tzinfo
 from functools import partial
 from itertools import chain, groupby
 from tempfile import gettempdir
@@ -109,6 +109,11 @@ def stated_format(text: str | None) -> tuple[AccessForm | None, Profile | None]:
         return None, Profile.of_pattern(text)
     except ConfigError as error:
         raise ConfigError(f"--accesses-format: {error}") from error
+
+
+def zone_of(flags: ReadAccesses) -> tzinfo:
+    """Return the zone of times that name none. Raises ConfigError: an unknown one."""
+    return parse_zone(flags.accesses_timezone or "UTC")
 
 
 TOPIC_SCHEME: Final = "kafka://"
@@ -216,7 +221,7 @@ class AccessLog:
 
         """
         form, profile = stated_format(flags.accesses_format)
-        zone = parse_zone(flags.accesses_timezone or "UTC")
+        zone = zone_of(flags)
         if topics := [path for path in flags.accesses if path.startswith(TOPIC_SCHEME)]:
             raise ConfigError(
                 f"--accesses {topics[0]}: only aclog accesses index reads a topic: expected files, or --index of "
@@ -570,38 +575,40 @@ def use_of_acls(
     """
     judging = Judging.of(choice, settings)
     unknown = read_premises(choice, configs).without({SUPER_USERS_CONFIG})
-    most = DEFAULT_DAYS if days is None else days
-    usage = _use_in(log, judging, unknown, most, until)
-    if days is None and (fewer := judged_days(usage.report)):
+    usage_report, counted, fewer = window_report(log, judging, days, until, top=_MOST_DENIALS)
+    if fewer:
         note(
-            f"no ACL was known {most} days before the end of the window: the window has {plural(fewer, 'day')}, the "
-            "longest in which an ACL can be judged"
+            f"no ACL was known {DEFAULT_DAYS} days before the end of the window: the window has "
+            f"{plural(fewer, 'day')}, the longest in which an ACL can be judged"
         )
-        usage = _use_in(log, judging, unknown, fewer, usage.report.window.until, is_again=True)
-    return usage
-
-
-DEFAULT_DAYS: Final = 90
-
-
-def _use_in(
-    log: AccessLog,
-    judging: Judging,
-    unknown: Premises,
-    days: int,
-    until: datetime | None,
-    *,
-    is_again: bool = False,
-) -> LogUsage:
-    counted, judged = log.count_window(judging, days, until, is_again=is_again)
-    usage_report = report(
-        counted.accesses, judged, counted.rows, counted.days, top=_MOST_DENIALS, unread=counted.unread
-    )
     return LogUsage(
         report=usage_report.without_proof() if unknown else usage_report,
         rejects=counted.rejects,
         unknown=unknown,
     )
+
+
+DEFAULT_DAYS: Final = 90
+
+
+def window_report(
+    log: AccessLog, judging: Judging, days: int | None, until: datetime | None, *, top: int
+) -> tuple[UsageReport, CountedLog, int]:
+    """Return the report on a window as use_of_acls chooses it, its counts, and its days if 90 would judge no ACL, or 0.
+
+    `top`: the number of denied accesses to name. Raises as AccessLog.count_window.
+    """
+    counted, judged = log.count_window(judging, DEFAULT_DAYS if days is None else days, until)
+    usage_report = _report(counted, judged, top)
+    fewer = judged_days(usage_report) if days is None else 0
+    if fewer:
+        counted, judged = log.count_window(judging, fewer, usage_report.window.until, is_again=True)
+        usage_report = _report(counted, judged, top)
+    return usage_report, counted, fewer
+
+
+def _report(counted: CountedLog, judged: Judged, top: int) -> UsageReport:
+    return report(counted.accesses, judged, counted.rows, counted.days, top=top, unread=counted.unread)
 
 
 def unjudged_text(usage_report: UsageReport) -> str:

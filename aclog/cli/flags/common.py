@@ -655,10 +655,6 @@ class JudgedWindowFlags:
     ] = None
     until: Until = None
 
-    def end(self) -> "datetime | None":
-        """Return the time in --until; None for the latest access. Raises ConfigError: it is not a time."""
-        return window_end(self.until)
-
 
 @frozen(kw_only=True, eq=False, repr=False)
 class WindowFlags:

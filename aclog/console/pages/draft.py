@@ -589,9 +589,7 @@ def _form(console: Console, draft: Draft, parameters: Parameters) -> Form:
     )
     return Form(
         key="draft",
-        title="Draft: type rules to see their effect; nothing is applied"
-        if console.editing is None
-        else "Draft (can be planned and applied)",
+        title=_PREVIEW if console.editing is None else "Draft (can be planned and applied)",
         path=DRAFT_PATH,
         fields=fields if console.editing is None else (*fields, *_ownership(parameters)),
         submit="Show",
