@@ -66,7 +66,7 @@ def test_the_tour_tells_its_story_and_each_command_can_be_pasted(tmp_path: Path)
     assert (len(then.splitlines()), len(now.splitlines())) == (4, 5)
     assert "User:carol" in now
     assert "User:carol" not in then
-    assert len(re.findall("^(?:from|  to) offset", when, re.MULTILINE)) == 3
+    assert len(re.findall("^(?:ALLOWED since|  until) offset", when, re.MULTILINE)) == 3
     assert "S-Xn6z2XSjuee8K6tHhplg" in "".join(tree)
     assert "Traceback" not in text
     for command, below in told[3:]:

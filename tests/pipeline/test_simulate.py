@@ -129,7 +129,7 @@ def test_what_cannot_be_decided_may_be_decided_differently(spark, tmp_path, caps
     frame_of(spark, [("User:b", "REED", "orders", START)]).write.parquet(str(tmp_path / "log"))
     assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "out", before, after)
     printed = capsys.readouterr()
-    assert printed.out.splitlines()[-1].split() == ["1", "not", "counted", "NOT_JUDGED"]
+    assert printed.out.splitlines()[-1].split() == ["1", "-", "NOT_JUDGED"]
     unread = "1 access could not be read or decided (NO_OPERATION 1; unknown broker 2026-03-01 12:00)"
     assert f"{unread}: rules that may apply to them change" in printed.err
     frame_of(spark, [("User:a", "REED", "orders", START)]).write.parquet(str(tmp_path / "other"))
