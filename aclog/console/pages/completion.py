@@ -12,7 +12,18 @@ from aclog.metalog.errors import printable
 
 COMPLETE_PATH = "/complete"
 _MOST = 12
+_FEW_USERS = 1_000
+"""SCRAM users that are compared with a text in a millisecond."""
 _BEGINNINGS = ("why can ", "what can ")
+
+
+def are_quick(console: Console, text: str) -> bool:
+    """Return whether the completions of a text take a few milliseconds at most. Raises NotReadyError: as the pages."""
+    state = console.states.now()
+    listing = state.late.made
+    if listing is None or not listing.has_short_names_index():
+        return False
+    return text.isprintable() and len(text) <= LONGEST and len(state.image.scram) <= _FEW_USERS
 
 
 def completions(console: Console, parameters: Parameters) -> list[dict[str, str]]:

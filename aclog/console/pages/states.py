@@ -306,6 +306,10 @@ class Listing:
             index = self._names_index = NamesIndex.of(self)
         return index
 
+    def has_short_names_index(self) -> bool:
+        """Return whether the index of principals and names is made already, and takes milliseconds to search."""
+        return self._names_index is not None and len(self._names_index) <= _SHORT
+
     @property
     def rules_index(self) -> "RulesIndex":
         """Return the index of the texts of rules."""
@@ -376,6 +380,8 @@ class Listing:
 
 _MOST_LATER = 10_000
 """With more entries since it was made, an index is made anew."""
+_SHORT = 200_000
+"""Entries of an index that is searched in milliseconds."""
 _TEXTS = 16
 """Texts whose matches are kept."""
 _SINGLY = 500
@@ -485,6 +491,9 @@ class NamesIndex:
             else:
                 come.pop(entry, None)
         return evolve(self, come=come, gone=gone) if len(come) + len(gone) <= _MOST_LATER else NamesIndex.of(listing)
+
+    def __len__(self) -> int:
+        return len(self._entries) + len(self._come)
 
     def find(self, text: str, most: int) -> list[Entry]:
         """Return at most so many entries with a text in them, in any case: those that begin with it come first.
@@ -643,6 +652,11 @@ class LateListing:
     """None once it is made: it holds on to the state before."""
     _listing: Listing | None = field(default=None, init=False)
     _making: threading.Lock = field(factory=threading.Lock, init=False)
+
+    @property
+    def made(self) -> Listing | None:
+        """The listing; None: it is not made yet."""
+        return self._listing
 
     def get(self) -> Listing:
         """Return the listing; concurrent callers wait while it is made."""

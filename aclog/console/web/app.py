@@ -34,7 +34,7 @@ from aclog.console.login.forms import FormError, parsed, read_body, replayed
 from aclog.console.login.guard import All, Guard, csrf_token_of, decides_alone, may_alter
 from aclog.console.login.sessions import Visit
 from aclog.console.pages import draft, why
-from aclog.console.pages.completion import COMPLETE_PATH, completions
+from aclog.console.pages.completion import COMPLETE_PATH, are_quick, completions
 from aclog.console.pages.draft import DRAFT_PATH as PATH
 from aclog.console.pages.draft import PLAN_PATH as PLAN
 from aclog.console.pages.draft import draft_page, drafted, intent_of, planned
@@ -261,7 +261,7 @@ class Pools:
             return await run_sync(called, limiter=self._newest)
 
     async def completing(self, function: Callable[[*_Args], _R], *args: *_Args) -> _R:
-        """Call a function that takes a millisecond in a thread of its own: a key does not wait for pages."""
+        """Call a function that makes completions in a thread of its own: a key does not wait for pages."""
 
         def called() -> _R:
             with self.precedence.page():
@@ -600,6 +600,9 @@ class WebConsole:
         """Return completions of the newest state as JSON, made once: many viewers type the same first letters."""
 
         async def make() -> tuple[bytes, bool]:
+            # Threads of pages hold the interpreter: two changes of threads would cost more than the completions.
+            if are_quick(console, parameters.text("q")):
+                return _completion(console, parameters)
             return await self._pools.completing(_completion, console, parameters)
 
         if console.own is not None:

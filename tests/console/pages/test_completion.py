@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import acl_text
 from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.console.login.guard import Own
-from aclog.console.pages.completion import completions
+from aclog.console.pages import states
+from aclog.console.pages.completion import are_quick, completions
 from aclog.console.pages.page import Parameters, draft_url, rule_url
 from aclog.console.pages.questions import LONGEST
 from aclog.console.pages.states import Console, Entry, Listing
@@ -267,3 +268,13 @@ def test_a_page_of_the_menu_is_offered_by_its_name(console):
 
 def test_names_are_those_of_the_moment(console):
     assert complete(console, "orders", as_of="0") == [("rules", "rules with “orders”")]
+
+
+def test_completions_are_quick_once_the_names_are_indexed(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = complete(console, "ord")
+    assert are_quick(console, "ord")
+    assert not are_quick(console, "ord\n")  # names with line ends are compared one by one
+    assert not are_quick(console, "o" * (LONGEST + 1))
+    assert complete(console, "ord") == before
+    monkeypatch.setattr(states, "_SHORT", len(RULES) - 1)
+    assert not are_quick(console, "ord")
