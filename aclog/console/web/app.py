@@ -211,7 +211,7 @@ RECEIVERS: Mapping[str, Receiver] = {draft.DRAFT_PATH: typed, draft.APPLY: appli
 """Each is called in a thread, behind the guard; the viewer may see what its path shows."""
 
 
-# Threads that make pages: pages of the newest state never wait for costly ones, nor one viewer for another.
+# Threads that make pages: pages of the newest state never wait for costly ones.
 
 
 _Args = TypeVarTuple("_Args")
