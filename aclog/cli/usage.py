@@ -37,8 +37,8 @@ def usage(
     without it), NEEDED, or NOT_JUDGED: it was not in force for the entire window,
     or accesses that it may have allowed could not be read. All removable ACLs can
     be removed together. With --log, each access is judged by the ACLs of its own
-    time, and by those in force at the end. Without --days, the window has 90 days;
-    if all ACLs are younger, it is the longest in which an ACL can be judged.
+    time, and by the present ones. Without --days, the window has 90 days; if all
+    ACLs are younger, it is the longest in which an ACL can be judged.
 
     [bold]Examples[/]
 

@@ -54,7 +54,7 @@ from aclog.usage.judging import (
 )
 from aclog.usage.rules import WindowRules
 from aclog.usage.undecided import UNDECIDED, undecided
-from aclog.usage.window import DAY, UnreadAccesses, UnreadCounter, UnreadSpan, Window, check_days, micros_of, of_micros
+from aclog.usage.window import DAY, UnreadAccesses, UnreadCounter, UnreadSpan, Window, check_days, of_micros
 
 # Distinct accesses of a log, each once per version of the ACLs that made a difference to it, and its rows counted.
 
@@ -469,14 +469,14 @@ def _undecided_counts(decided: DataFrame) -> UnreadAccesses:
 
 
 def _decided(counted: DataFrame, judged: Judged) -> DataFrame:
-    """Add `decision_code`, and `decision_code_at_end` by the ACLs at the end of the window."""
+    """Add `decision_code`, and `decision_code_at_end` by the newest ACLs."""
     rules, settings, own_time = judged.rules, judged.settings, judged.own_time
     # its first time represents all: COUNTED has a row per version that makes a difference
     timed = counted.withColumn("timestamp", F.timestamp_micros("first"))
     decided = timed.withColumn(DECISION_CODE, decision_code(timed, rules, settings, own_time=own_time))
     if not own_time:
         return decided.withColumn(AT_END, F.col(DECISION_CODE))
-    at_end = decided.withColumn("timestamp", F.timestamp_micros(F.lit(micros_of(judged.window.until))))
+    at_end = decided.withColumn("timestamp", F.timestamp_micros(F.lit(judged.newest)))
     both = at_end.withColumn(AT_END, decision_code(at_end, rules, settings, own_time=True))
     by_unknown = F.col(AT_END) == int(DecisionCode.UNKNOWN_KAFKA)  # as without Spark (usage.judging.with_codes)
     return both.withColumn(DECISION_CODE, F.when(by_unknown, F.col(AT_END)).otherwise(F.col(DECISION_CODE)))

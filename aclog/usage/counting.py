@@ -243,7 +243,7 @@ class Tally:
     _groups: set[bytes] = field(factory=set, init=False)
     """The bytes of sorted int32 ordinals: smaller than tuples, and as quick to compare."""
     _matched_together: set[bytes] = field(factory=set, init=False)
-    """The same of int64 ordinals, of the ACLs that match an access at its own time or at the end of the window."""
+    """The same of int64 ordinals, of the ACLs that match an access at its own time, or of the newest ones."""
 
     def __attrs_post_init__(self) -> None:
         """Start at zero."""

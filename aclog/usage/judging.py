@@ -111,6 +111,7 @@ def _answers(usage: RuleUsage) -> Any:
 
 DECISION_CODE: Final = "decision_code"
 AT_END: Final = "decision_code_at_end"
+"""By the newest ACLs, from which those that are removable will be removed: later than the window, if the log is."""
 
 _ROWS = 1 << 16
 """How many distinct accesses are tallied at once."""
@@ -123,8 +124,8 @@ class UsageReport:
     `rules`: a row per ACL, by ordinal: RULE_COLUMNS; in_force_from and in_force_to (null if unbounded); `answer`; the
     counts of accesses `matched` and `needed`; last_matched_at, last_needed_at, last_needed_by; `removable`: of the
     present state; all removable ACLs can be removed together without changing a decision on any access in the window,
-    neither by the ACLs of its own time nor by those at the end of the window; `unread`: how many accesses that could
-    not be read or decided may have needed it.
+    neither by the ACLs of its own time nor by the newest ones; `unread`: how many accesses that could not be read or
+    decided may have needed it.
     `denied`: the most denied accesses: REQUEST_COLUMNS, `count`, `first_at`, `last_at`, and the `rule` and `rule_id` of
     the last denial.
     `holes`: the days of the window without any access, in the column `day`.
@@ -189,6 +190,12 @@ class Judged:
         return begin * 1000 if self.own_time and begin > ALWAYS else None
 
     @property
+    def newest(self) -> int:
+        """A time at which the newest ACLs are in force, in us since 1970."""
+        newest = max(change_times(self.rules.intervals).tolist(), default=ALWAYS)
+        return max(micros_of(self.window.until), newest * 1000)
+
+    @property
     def has_times(self) -> bool:
         """Whether the intervals of ACLs are known."""
         intervals = self.rules.intervals
@@ -245,15 +252,15 @@ def report(
 
 
 def with_codes(counted: pa.Table, judged: Judged) -> pa.Table:
-    """Add the columns `decision_code`, and `decision_code_at_end` by the ACLs at the end of the window."""
+    """Add the columns `decision_code`, and `decision_code_at_end` by the newest ACLs."""
     authorizer = BulkAuthorizer.of(judged.rules.intervals, judged.settings)
     columns = [counted.column(name) for name in REQUEST_COLUMNS]
     # its first time is sufficient: COUNTED has a row per version that makes a difference
     codes = authorizer.decide(columns, np.asarray(counted.column("first")) if judged.own_time else None)
     at_end = codes
     if judged.own_time:
-        at_end = authorizer.decide(columns, np.full(len(counted), micros_of(judged.window.until)))
-        # the decision by the ACLs at the end counts as well, so the deciding Kafka must also be known then
+        at_end = authorizer.decide(columns, np.full(len(counted), judged.newest))
+        # the decision by the newest ACLs counts as well, so the deciding Kafka must also be known then
         codes[at_end == DecisionCode.UNKNOWN_KAFKA] = DecisionCode.UNKNOWN_KAFKA
     return counted.append_column(DECISION_CODE, pa.array(codes)).append_column(AT_END, pa.array(at_end))
 

@@ -201,9 +201,9 @@ class WindowRules:
     throughout: Bools
     """In force in the whole window: assessed, unless `concerned`."""
     stays: Bools
-    """Not assessed but in force at the end of the window and since, so that it will not be removed."""
+    """Not assessed but in force now, so that it will not be removed."""
     version: int
-    """The version at the end of the window; without own time, the last one."""
+    """The last version."""
     concerned: Bools = field(default=Factory(lambda self: np.zeros_like(self.throughout), takes_self=True))
     """An unread access may have needed it, so the only possible answer is that it is needed."""
     unread: Int64s = field(default=Factory(lambda self: np.zeros(len(self.throughout), np.int64), takes_self=True))
@@ -214,16 +214,11 @@ class WindowRules:
     @classmethod
     def of(cls, intervals: AclIntervals, window: Window, *, own_time: bool) -> Self:
         """Assess the ACLs for a window."""
-        times = change_times(intervals)
-        if own_time:
-            until = micros_of(window.until) // 1000
-            version = int(np.searchsorted(times, until, "right"))
-            at_end = (intervals.visible_from <= until) & (intervals.visible_to > until)
-        else:
-            version, at_end = len(times), intervals.visible_to == FOREVER
-        throughout = in_force_throughout(window, intervals) & at_end
-        removed = intervals.visible_to != FOREVER
-        return cls(throughout=throughout, stays=at_end & ~throughout & ~removed, version=version, removed=removed)
+        throughout, removed = in_force_throughout(window, intervals), intervals.visible_to != FOREVER
+        if not own_time:
+            throughout &= ~removed
+        version = len(change_times(intervals))
+        return cls(throughout=throughout, stays=~throughout & ~removed, version=version, removed=removed)
 
     def but_for(self, concerned: Bools, unread: Int64s) -> Self:
         """Return the same, given which ACLs unread accesses may have needed, and how many."""

@@ -98,6 +98,32 @@ def test_each_access_is_judged_by_the_acls_of_its_own_time(tmp_path):
     assert "not judged: the log does not reach back" not in aclog("usage", "--accesses", path, "--log", log).out
 
 
+DAY_MS = 86_400_000
+
+
+def removable_by(directory, batches, accesses):
+    """The principals, hosts and permission types of removable ACLs, given batches by day and (day, principal)."""
+    log = write_log(directory / "metadata", *batches.values(), times=[day * DAY_MS for day in batches])
+    rows = [ACCESS | {"principal": who, "timestamp": day * DAY_MS} for day, who in accesses]
+    path = written(directory / "accesses", rows)
+    result = aclog("usage", "--accesses", path, "--log", log, "--days", 5, "--format", "jsonl").ok()
+    rows = map(json.loads, result.lines)
+    return {(row["principal"], row["host"], row["permissionType"]) for row in rows if row["removable"]}
+
+
+@pytest.mark.parametrize("day", [11_007, 11_009, 11_020])
+def test_a_deny_that_overrules_an_allow_younger_than_the_access_is_not_removable(tmp_path, day):
+    deny, other = acl(1, name="orders", permission=2), acl(2, name="orders", host="10.0.0.9")
+    batches = {11_000: [deny, other], day: [acl(3, name="orders")]}
+    accesses = [(11_006, "User:alice"), (11_010, "User:bob")]
+    assert removable_by(tmp_path, batches, accesses) == {("User:alice", "10.0.0.9", "ALLOW")}
+
+
+def test_what_an_acl_covers_that_was_removed_after_the_window_is_no_longer_covered(tmp_path):
+    batches = {11_000: [acl(1, name="orders"), acl(2, name="orders", host="10.0.0.1")], 11_020: [removal(1)]}
+    assert removable_by(tmp_path, batches, [(day, "User:alice") for day in (11_006, 11_010)]) == set()
+
+
 def test_what_is_said_for_people(tmp_path, acls):
     log = written(tmp_path / "log", [ACCESS, ACCESS | {"operation": "WRITE"}])
     with log.open("a") as file:
