@@ -26,12 +26,14 @@ _MARKS = {
 }  # fmt: skip
 _MARK = re.compile(r"(?:[0-9][0-9,]*:\s+)?(?:([+\-\u2212])\s*|((?ai:add|adding|remove|removing|delete)):?\s+)")
 """The mark of a plan's step, perhaps after the number of its batch, and of a change that an explanation suggests."""
-_PERMISSION = re.compile(r"((?ai:ALLOW|DENY))\s+")
+_PERMISSION = re.compile(r"((?ai:ALLOW|DENY))\s")
 _MIDDLE = re.compile(r"(?<!\s)\s+([A-Za-z_-]+)\s+(?ai:on)\s+([A-Za-z_-]+)(?=\s|$)")
+_EDGE = re.compile(r"\A\s|\s\s\Z|[^\S \t]\Z")
+"""White space beside a principal, except one blank after it: a part of it may be the principal's."""
 _PATTERN = re.compile(r"\s+((?ai:LITERAL|PREFIXED))(?=\s)")
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _BARE = re.compile(r"[^\s'\"]\S*")
-_END = re.compile(r"(?:\s+from\s+(?P<host>\S+))?(?:\s+\(.*\))?\s*", re.IGNORECASE)
+_END = re.compile(r"(?:\s+from\s+(?P<host>[^\s(]\S*))?(?:\s+\(.*\))?\s*", re.IGNORECASE)
 """A location in a file may follow, as reports print it."""
 _ESCAPE = re.compile(r"\\(?:([\\'\"nrt])|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.?))", re.DOTALL)
 _PLAIN = {"n": "\n", "r": "\r", "t": "\t"}
@@ -57,7 +59,8 @@ def parse_rule_line(line: str) -> RuleLine:
     """Return the rule in a line (aclog.authorizer.acl.acl_text), and whether it is added: unless `-` or such is before.
 
     Principals and bare names are as they are; a name with blanks or quotes, or one that ends in `*`, is quoted as
-    Python does it. Without a pattern type a name is LITERAL, and without a host the rule is for all hosts.
+    Python does it, and so may a principal be. A principal that begins or ends with a blank must be quoted. Without a
+    pattern type a name is LITERAL, and without a host the rule is for all hosts.
 
     Raises:
         ConfigError: the line has no rule, or more than one.
@@ -75,12 +78,16 @@ def parse_rule_line(line: str) -> RuleLine:
 def _acl(text: str, permission: AclPermissionType) -> StandardAcl:
     """Parse the text after the permission; text that looks like the middle of a rule is taken for it."""
     wrong: re.Match[str] | None = None
-    for middle in _MIDDLE.finditer(text):
+    quoted = _QUOTED.match(text)
+    after = None if quoted is None else _MIDDLE.match(text, quoted.end())
+    for middle in _MIDDLE.finditer(text) if after is None else [after]:
         operation, kind = _OPERATIONS.get(folded_name(middle[1])), _TYPES.get(folded_name(middle[2]))
         if operation is None or kind is None:  # a part of the principal, unless nothing else is found
             wrong = wrong or middle
             continue
         pattern_type, name, host = _resource(text, middle.end(), kind)
+        if _EDGE.search(text[: middle.start(1)]) is not None:
+            raise ConfigError(f"{_excerpt(text)}: more than one blank beside the principal: quote the principal")
         return StandardAcl(
             resource_type=kind,
             resource_name=name,

@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,14 +33,15 @@ def test_what_is_printed_comes_back(rule: StandardAcl, mark: str, place: str) ->
     assert found == RuleLine(added="-" not in mark and "remov" not in mark, acl=rule)
 
 
-@given(ACLS, TEXT)
-def test_any_principal_comes_back_or_is_refused(rule: StandardAcl, name: str) -> None:
-    whole = StandardAcl(**{**{each: getattr(rule, each) for each in StandardAcl.__slots__[:7]}, "principal": name})
-    try:
-        found = parse_rule_line(acl_text(whole))
-    except ConfigError:
-        return
-    assert found.acl.principal in (name, name.strip()) or name[:1] in "'\""
+ODD = st.sampled_from(
+    ["User:a ", "User:a\u00a0", "User:a\t", " User:a", "'User:a'", '"User:a', "User:a READ on TOPIC t", "User:on on (x"]
+)
+
+
+@given(ACLS, TEXT | ODD, st.sampled_from(["", " (a b.jsonl:3)"]))
+def test_any_principal_comes_back(rule: StandardAcl, name: str, place: str) -> None:
+    whole = evolve(rule, principal=name)
+    assert parse_rule_line(acl_text(whole) + place).acl == whole
 
 
 @given(st.text(max_size=80))
@@ -80,6 +82,10 @@ def test_what_people_write(line: str, rule: StandardAcl) -> None:
         ("ALLOW User:a READ on TOPIC ord*", "expected PREFIXED 'ord', or LITERAL 'ord\\*'"),
         ("ALLOW User:a READ on TOPIC a b", "a name with blanks is quoted"),
         ("ALLOW User:a READ on TOPIC x from", "not NAME from HOST"),
+        ("ALLOW User:a  READ on TOPIC x", "more than one blank beside the principal: quote the principal"),
+        ("ALLOW User:a\u00a0 READ on TOPIC x", "more than one blank"),
+        ("ALLOW User:a\u00a0READ on TOPIC x", "more than one blank"),
+        ("ALLOW  User:a READ on TOPIC x", "more than one blank"),
         ("ALLOW User:a READ on TOPIC 'x", "not NAME from HOST"),
         ("ALLOW User:a READ on TOPIC '\\q'", "no such escape"),
         ("ALLOW User:a READ on TOPIC '\\ud800'", "surrogate"),
