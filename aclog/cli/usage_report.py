@@ -43,6 +43,7 @@ from aclog.sources.acl_lines import change_line
 from aclog.terminal.columns import Column, json_text
 from aclog.terminal.output import as_of_text, note, optional_time_text, say, time_text
 from aclog.terminal.tables import aligned
+from aclog.usage.decisions.decisions import texts_of_rules
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.denied import Attempt, Refusals
 from aclog.usage.evidence import totals_text
@@ -81,7 +82,7 @@ def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[s
     yield from evidence_notes(usage_report)
     denied = usage_report.denied.slice(0, SHOWN_DENIED).to_pylist()
     if denied:
-        texts = _rule_texts(usage_report.rules, {row["rule_id"] for row in denied})
+        texts = _rule_texts(usage_report.rules, {row["rule_id"] or row["rule"] for row in denied})
         yield ""
         header = ("denied", "last", "principal", "host", "operation", "resource", "rule")
         yield from aligned(
@@ -94,7 +95,7 @@ def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[s
                     row["host"],
                     row["operation"],
                     f"{row['resourceType']}:{row['resourceName']}",
-                    texts.get(row["rule_id"]) or row["rule"],
+                    texts.get(row["rule_id"] or row["rule"], row["rule"]),
                 )
                 for row in denied
             ),
@@ -183,10 +184,13 @@ def _removable(usage_report: UsageReport) -> Iterator[str]:
         yield "no ACL is known to be removable"
 
 
-def _rule_texts(rules: pa.Table, ids: AbstractSet[str | None]) -> dict[str, str]:
-    """Return the texts of a few rules by their ids."""
-    some = rules.filter(pc.is_in(rules.column("id"), pa.array(ids, pa.string())))
-    return {row["id"]: _rule_text(row) for row in some.to_pylist()}
+def _rule_texts(rules: pa.Table, names: AbstractSet[str]) -> dict[str, str]:
+    """Return the texts of a few rules by their ids; of those without an id, by their texts in the audit log."""
+    denies = rules.filter(pc.not_equal(rules.column("permissionType"), pa.scalar("ALLOW")))
+    keys = pc.coalesce(denies.column("id").cast(pa.large_string()), texts_of_rules(denies))
+    is_named = pc.is_in(keys, pa.array(names, pa.large_string()))
+    some = zip(keys.filter(is_named).to_pylist(), denies.filter(is_named).to_pylist(), strict=True)
+    return {str(key): _rule_text(row) for key, row in some}
 
 
 def _rule_text(row: dict[str, Any]) -> str:

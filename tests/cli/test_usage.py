@@ -98,6 +98,22 @@ def test_each_access_is_judged_by_the_acls_of_its_own_time(tmp_path):
     assert "not judged: the log does not reach back" not in aclog("usage", "--accesses", path, "--log", log).out
 
 
+def test_denials_by_rules_without_ids_have_the_text_of_their_own_rule(tmp_path):
+    denies = [RULE | {"permissionType": "DENY", "host": host} for host in ("10.0.0.1", "10.0.0.2")]
+    acls = written(tmp_path / "acls.jsonl", [*denies, RULE])
+    hosts = ["10.0.0.1"] * 3 + ["10.0.0.2"] * 2
+    unknown = ACCESS | {"principal": "User:c"}
+    log = written(tmp_path / "log", [*(ACCESS | {"host": host} for host in hosts), unknown])
+    lines = aclog("usage", "--accesses", log, "--acls", acls).ok().lines
+    start = next(at for at, line in enumerate(lines) if line.startswith("denied  last"))
+    column = lines[start].index("rule")
+    assert [line[column:] for line in lines[start + 1 :]] == [
+        "DENY User:a READ on TOPIC LITERAL 'orders' from 10.0.0.1",
+        "DENY User:a READ on TOPIC LITERAL 'orders' from 10.0.0.2",
+        "DefaultDeny",
+    ]
+
+
 DAY_MS = 86_400_000
 
 

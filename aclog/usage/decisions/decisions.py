@@ -583,7 +583,9 @@ class DecisionTexts:
     @classmethod
     def of_rules(cls, rules: pa.Table) -> "DecisionTexts":
         """Make the texts from the columns RULE_COLUMNS, in the order of the ordinals."""
-        named = pa.table([_decisions(rules), _texts(rules), rules.column("id").cast(_TEXT)], names=list(TEXT_COLUMNS))
+        named = pa.table(
+            [_decisions(rules), texts_of_rules(rules), rules.column("id").cast(_TEXT)], names=list(TEXT_COLUMNS)
+        )
         return cls(pa.concat_tables([_without_rule(), named.cast(_without_rule().schema)]).combine_chunks())
 
     def of_codes(self, codes: "pa.Array[Any]") -> list[Any]:
@@ -620,8 +622,8 @@ def _decisions(rules: pa.Table) -> Any:
     return pc.if_else(allows, pa.scalar("ALLOWED", _TEXT), pa.scalar("DENIED", _TEXT))
 
 
-def _texts(rules: pa.Table) -> Any:
-    """The text of each ACL in the audit log (StandardAcl.toString)."""
+def texts_of_rules(rules: pa.Table) -> Any:
+    """Return the text of each ACL in the audit log (StandardAcl.toString), given the columns RULE_COLUMNS."""
     parts: list[Any] = []
     for name in ACL_FIELDS:
         head = f"{', ' if parts else 'MatchingAcl(acl=StandardAcl['}{name}="
