@@ -65,8 +65,9 @@ _SHOWN_UNJUDGED: Final = 10
 
 def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[str]:
     """Yield the summary for people: what was read, how many ACLs have which answer, `after`, and what was denied."""
-    days = (usage_report.window.until - usage_report.window.start).days
-    yield f"window of {days} days: {as_of_text(usage_report.window.start)} to {as_of_text(usage_report.window.until)}"
+    window = usage_report.window
+    days = plural((window.until - window.start).days, "day")
+    yield f"window of {days}: {as_of_text(window.start)} to {as_of_text(window.until)}"
     yield ""
     yield from aligned(("accesses", "status"), _counted(usage_report.counts))
     yield ""

@@ -705,6 +705,9 @@ class DeniedRequests:
         warn_of_unread(self.unread, "more requests may be denied than are listed")
 
 
+_NO_ACCESS: Final = "no line is an access: expected one at least"
+
+
 def denied_requests(
     log: AccessLog,
     choice: ChosenSource,
@@ -732,7 +735,7 @@ def denied_requests(
     counted = log.count(judging.how(None, timeless=True))
     warn_of_rejects(counted.rejects)
     if not len(counted.accesses):
-        raise log.error("no line is an access: expected one at least")
+        raise log.error(_NO_ACCESS)
     meant = _meant_principals(counted, principals)
     tally = refusals(_of_principals(counted.accesses, meant), rules, settings)
     unread = UnreadAccesses.sum_of((counted.unread.but_of(settings.super_users).may_be_refusals(), tally.unread))
@@ -822,6 +825,8 @@ class ProvedSuggestion:
     unread: UnreadAccesses
     """Of the window: not in the proof."""
     without_time: int
+    outside: int
+    """The number of accesses outside the window, which do not count."""
     rejects: Counter[Reason]
 
     def objects(self) -> Iterator[JsonObject]:
@@ -835,12 +840,18 @@ class ProvedSuggestion:
             decided = self.replayed - self.needs.undecided.total
             warn(
                 f"{unread_text(self.unread)}: the rules that may apply to them were not judged, and stay unchanged; "
-                f"{_proof_text('every other logged access', decided - denied, denied)}"
+                f"{_proof_text('every other logged access of the window', decided - denied, denied)}"
             )
         else:
-            note(f"proved: {_proof_text('every logged access', self.replayed - denied, denied)}")
+            note(f"proved: {_proof_text('every logged access of the window', self.replayed - denied, denied)}")
         if self.without_time:
             warn(f"{self.without_time:,} accesses have no timestamp: the suggestion does not count them")
+        if self.outside:
+            begin, end = as_of_text(self.window.start), as_of_text(self.window.until)
+            warn(
+                f"{plural(self.outside, 'access')} outside the window, {begin} to {end}: the suggestion does not count "
+                f"{'it' if self.outside == 1 else 'them'} (--days, --until)"
+            )
         warn_of_rejects(self.rejects)
 
 
@@ -898,6 +909,7 @@ def suggest_least(
         window=judged.window,
         unread=unread,
         without_time=counted.rows.without_time,
+        outside=counted.rows.outside,
         rejects=counted.rejects,
     )
 
@@ -959,6 +971,7 @@ def simulate(log: AccessLog, states: TwoStates) -> LogSimulation:
     """Return the accesses that two policies decide differently.
 
     Raises:
+        ConfigError: no line of the log is an access.
         MetadataError, OSError: the log or a source cannot be read.
 
     """
@@ -966,6 +979,9 @@ def simulate(log: AccessLog, states: TwoStates) -> LogSimulation:
     one = next(iter(each.values()))
     judging = Judging(rules=Rules.of_image(one.old.acls), settings=one.old.settings, own_time=False)
     counted = log.count(judging.how(None, timeless=True))
+    if not len(counted.accesses) and not counted.unread:
+        warn_of_rejects(counted.rejects)
+        raise log.error(_NO_ACCESS)
     simulations = {generation: _simulated(counted, sides) for generation, sides in each.items()}
     is_changed = any(len(own.flips) for own in simulations.values())
 

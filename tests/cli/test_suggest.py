@@ -60,11 +60,19 @@ def test_the_least_rules(given, tmp_path):
     assert any("1 other existing name under it was not used" in line for line in said.lines)
 
 
+def test_accesses_outside_the_window_are_counted_in_a_warning(given):
+    outside = aclog("suggest", *given, "--days", "2").ok().err
+    assert "5 accesses outside the window, " in outside
+    assert "the suggestion does not count them (--days, --until)" in outside
+    assert "outside the window" not in aclog("suggest", *given, "--days", "30").ok().err
+
+
 def test_what_is_wanted_is_a_state(given, tmp_path):
     want = tmp_path / "want.jsonl"
     said = aclog("suggest", *given, "--out", want)
     assert said.code == 0
-    assert "under the suggested rules, every logged access is decided as before (7 allowed, 1 denied)" in said.err
+    proved = "under the suggested rules, every logged access of the window is decided as before (7 allowed, 1 denied)"
+    assert proved in said.err
     assert "3 rules, the complete suggested set" in said.err
     assert aclog("check", "no-new-access", *given[2:], "--to-acls", want).code == 0
     simulated = aclog("simulate", *given, "--to-acls", want, "--format", "jsonl")

@@ -135,7 +135,8 @@ def test_a_spelling_with_one_meaning_is_read(place, planted):
     assert usage(*LOG)["User:d"][0] == "NEVER_MATCHED"
     aclog("usage-index", *LOG, "--index", "index").ok()
     assert unused()["User:b"] == ("NEEDED", False, 0)
-    assert "every logged access is decided as before (3 allowed, 0 denied)" in aclog("suggest", *LOG).ok().err
+    suggested = aclog("suggest", *LOG).ok()
+    assert "every logged access of the window is decided as before (3 allowed, 0 denied)" in suggested.err
     written("fewer", [RULE, DENY])
     result = aclog("simulate", *LOG, "--to-acls", "fewer", "--format", "jsonl")
     assert [json.loads(each)["change"] for each in result.lines] == ["LOST"]

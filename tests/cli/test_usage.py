@@ -237,6 +237,14 @@ def test_simulate(tmp_path, acls):
     ]
 
 
+@pytest.mark.parametrize("text", ["", "{}\n"])
+def test_simulate_refuses_a_log_without_accesses(tmp_path, acls, text):
+    (tmp_path / "log").write_text(text)
+    result = aclog("simulate", "--accesses", tmp_path / "log", "--acls", acls, "--to-acls", acls)
+    assert (result.code, result.out) == (2, "")
+    assert result.complaint.endswith("no line is an access: expected one at least")
+
+
 def test_simulate_needs_no_times(tmp_path, acls):
     log, closed = written(tmp_path / "log", [NO_TIME]), written(tmp_path / "closed", [])
     (row,) = flips("--accesses", log, "--acls", acls, "--to-acls", closed)
