@@ -1,8 +1,8 @@
 """Finds what `aclog accesses unused` finds in an index of last use, or `aclog accesses usage` in an access log."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow.compute as pc
@@ -16,14 +16,18 @@ from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.cli.finders import hour_of_logs, signature_of_database
 from aclog.cli.flags.common import AccessesFlags
-from aclog.console.findings import Item, Kind, LookResult, Subject, Use, Uses
+from aclog.console.findings import Item, Kind, LookResult, Need, Subject, Use, Uses
+from aclog.metalog.codec import encode_acl
+from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.primitives import ZERO
 from aclog.ops.unused import brokers_text, decided_by, proved, silence_text, time_of, unread_of_rule, why_unjudged
 from aclog.ops.usage import DEFAULT_DAYS, Judging, days_text, unknown_kafka, window_report
 from aclog.sources.logs import cluster_id_of
 from aclog.usage.index.database import FILE
+from aclog.usage.index.lives import digests
 from aclog.usage.index.usage_index import UsageIndex
-from aclog.usage.index.used import EVENTS
+from aclog.usage.index.used import EVENTS, LastUse
 from aclog.usage.judging import UsageReport
 from aclog.usage.rules import deciding_rules_of_log, deciding_rules_of_state
 from aclog.usage.unused import ANSWERS, Answer, StateRules
@@ -32,7 +36,7 @@ from aclog.usage.window import micros_of, unread_text
 
 # Findings about the rules of a state, from accesses.
 
-_FIRST, _LAST = EVENTS.index("first matched"), EVENTS.index("last matched")
+_FIRST, _LAST, _NEEDED = (EVENTS.index(each) for each in ("first matched", "last matched", "last needed"))
 _NEVER = (Answer.NEVER_MATCHED, Answer.NEVER_NEEDED)
 _HEADS = {
     Answer.NEVER_MATCHED: "never matched",
@@ -74,7 +78,7 @@ def by_index(
         span = "" if first is None or latest is None else f"; matched {time_of(first.time)} to {time_of(latest.time)}"
         text = f"{_TEXTS[answer]}{span}; {window}, with logs of every broker"
         items.append(_item(acl, answer, text, origins, removable=bool(result.removable[number])))
-        uses[acl] = Use(is_unused=True, text=_HEADS[answer])
+        uses[acl] = _unused(answer, span)
     notes = [f"gap: {silence_text(each)}" for each in result.silences[:_MAX_NAMES]]
     if len(result.silences) > _MAX_NAMES:
         notes.append(f"and {len(result.silences) - _MAX_NAMES:,} more gaps")
@@ -82,30 +86,85 @@ def by_index(
         notes.append(f"{_HEADS[Answer.NOT_JUDGED]}: {unread_text(result.unread)}")
     if unknown:
         notes.append(none_removable(unknown))
-    return _answer(items, uses, acls, (f"{window}; {brokers_text(report)}", proof), notes)
+    needs = _Needs.of(report, np.flatnonzero(result.judgement.is_(Answer.NEEDED)))
+    judged = Uses(
+        by_rule=uses,
+        is_judged=_rules_of(acls),
+        last_need=needs.last,
+        since=time_of(result.window.start),
+        until=time_of(result.window.until),
+        sources=brokers_text(report),
+        notes=tuple(notes),
+    )
+    return _answer(items, judged, acls, proof)
+
+
+@frozen(eq=False, kw_only=True)
+class _Needs:
+    """The last access that needed each rule, by an index; a million rules are numbers, not objects."""
+
+    keys: Any
+    """(2, n): the halves of the digests of the rules; ascending by the first half."""
+    lives: Int64s
+    """By key: the life of the rule."""
+    uses: LastUse
+
+    @classmethod
+    def of(cls, report: UnusedReport, numbers: Int64s) -> Self:
+        """Read the last uses of some rules, by number."""
+        rules, lives = report.unused.rules, report.unused.lives.number[numbers]
+        keys = _halves(rules.acls.records())[:, numbers]
+        order = np.argsort(keys[0])
+        return cls(keys=keys[:, order], lives=lives[order], uses=report.last_use(numbers))
+
+    def last(self, acl: StandardAcl) -> Need | None:
+        """Return the last access that needed a rule."""
+        first, second = _halves([encode_acl(acl, ZERO)])[:, 0]
+        low, high = (int(np.searchsorted(self.keys[0], first, side)) for side in ("left", "right"))
+        for life in self.lives[low:high][self.keys[1, low:high] == second].tolist():
+            use = self.uses.use(life, _NEEDED)
+            return None if use is None else Need(time=time_of(use.time), principal=use.principal)
+        return None
+
+
+def _halves(records: Iterable[bytes]) -> Any:
+    """Return the digests of rules, given as records, as two rows of numbers."""
+    return np.ascontiguousarray(digests(records).view(np.uint64).T)
 
 
 def by_log(report: UsageReport, acls: AclsImage, origins: Origins, notes: Sequence[str]) -> LookResult:
     """Return the answers of an access log about the rules that are in force."""
     rows = _rows(report)
     window = f"{time_of(micros_of(report.window.start))} to {time_of(micros_of(report.window.until))}"
-    items, uses = list[Item](), dict[StandardAcl, Use]()
+    items, uses, needs = list[Item](), dict[StandardAcl, Use](), dict[StandardAcl, Need]()
     for rule in acls:
         row = rows.get(tuple(map(object_of_rule(rule.acl).__getitem__, RULE_FIELDS)))
         answer = Answer.NOT_JUDGED if row is None else Answer(row["answer"])
-        if answer is Answer.NEEDED:
+        if row is not None and answer is Answer.NEEDED:
+            if row["last_needed_at"] is not None:
+                needs[rule.acl] = Need(
+                    time=time_of(micros_of(row["last_needed_at"])), principal=row["last_needed_by"] or ""
+                )
             continue
         if row is None or answer is Answer.NOT_JUDGED:
             unread = 0 if row is None else row["unread"]
             why = unread_of_rule(unread) if unread else _why_unjudged(row, report)
-            uses[rule.acl] = _unjudged(why, "" if row is None or unread else _seen(row, report))
+            uses[rule.acl] = _unjudged(why, None if row is None or unread else _last(row, report))
             continue
         latest = row["last_matched_at"]
         span = "" if latest is None else f"; matched {row['matched']:,} times, last {time_of(micros_of(latest))}"
         text = f"{_TEXTS[answer]}{span}; {window}"
         items.append(_item(rule.acl, answer, text, origins, removable=row["removable"]))
-        uses[rule.acl] = Use(is_unused=True, text=_HEADS[answer])
-    return _answer(items, uses, acls, (window,), [*notes, *_gaps(report)])
+        uses[rule.acl] = _unused(answer, span)
+    judged = Uses(
+        by_rule=uses,
+        is_judged=_rules_of(acls),
+        last_need=needs.get,
+        since=time_of(micros_of(report.window.start)),
+        until=time_of(micros_of(report.window.until)),
+        notes=(*notes, *_gaps(report)),
+    )
+    return _answer(items, judged, acls)
 
 
 def unused_then(then: AclsImage, newest: LookResult) -> frozenset[str]:
@@ -117,7 +176,17 @@ def _rows(report: UsageReport) -> Mapping[tuple[str, ...], dict[str, Any]]:
     """Return the rows of rules that are in force at the end, by the seven texts of a rule."""
     rows = report.rules.filter(pc.is_null(report.rules.column("in_force_to")))
     records = rows.select(
-        [*RULE_FIELDS, "in_force_from", "answer", "matched", "last_matched_at", "removable", "unread"]
+        [
+            *RULE_FIELDS,
+            "in_force_from",
+            "answer",
+            "matched",
+            "last_matched_at",
+            "last_needed_at",
+            "last_needed_by",
+            "removable",
+            "unread",
+        ]
     ).to_pylist()
     return {tuple(row[key] for key in RULE_FIELDS): row for row in records}
 
@@ -149,9 +218,25 @@ def _item(acl: StandardAcl, answer: Answer, text: str, origins: Origins, *, remo
     )
 
 
-def _unjudged(why: str, seen: str = "") -> Use:
-    text = f"{_HEADS[Answer.NOT_JUDGED]}: {why}"
-    return Use(is_unused=False, text=f"{seen}; {why}" if seen else text, why=why)
+def _unused(answer: Answer, span: str) -> Use:
+    """Return the use of a rule that no access needed; `span`: when some matched it."""
+    verdict = "Not used" if answer is Answer.NEVER_MATCHED else "Not needed"
+    return Use(is_unused=True, text=_HEADS[answer], verdict=verdict, detail=f"{_TEXTS[answer]}{span}")
+
+
+def _unjudged(why: str, last: tuple[str, str] | None = None) -> Use:
+    """Return the use of a rule that is not judged; `last`: what was seen of it, and when."""
+    head = _HEADS[Answer.NOT_JUDGED]
+    if last is None:
+        return Use(is_unused=False, text=f"{head}: {why}", why=why, detail=why, brief=head)
+    what, time = last
+    return Use(
+        is_unused=False,
+        text=f"{what} {time}; {why}",
+        why=why,
+        detail=f"{why}; {what} {time}",
+        brief=f"{what} {time[:10]}; {head}",
+    )
 
 
 def _why_unjudged(row: Mapping[str, Any] | None, report: UsageReport) -> str:
@@ -166,30 +251,24 @@ def _why_unjudged(row: Mapping[str, Any] | None, report: UsageReport) -> str:
 _SETTINGS = "its use depends on unknown settings"
 
 
-def _seen(row: Mapping[str, Any], report: UsageReport) -> str:
-    """Return what the log has of a rule that is not judged, which is no proof that it is unused."""
+def _last(row: Mapping[str, Any], report: UsageReport) -> tuple[str, str]:
+    """Return what the log has of a rule that is not judged, which is no proof that it is unused; and its time."""
     if row["last_matched_at"] is not None:
-        return f"last use seen {time_of(micros_of(row['last_matched_at']))}"
+        return "last use seen", time_of(micros_of(row["last_matched_at"]))
     begin = report.window.start if row["in_force_from"] is None else max(report.window.start, row["in_force_from"])
-    return f"no use seen since {time_of(micros_of(begin))[:10]}"
+    return "no use seen since", time_of(micros_of(begin))[:10]
 
 
-def _answer(
-    items: list[Item],
-    uses: dict[StandardAcl, Use],
-    acls: AclsImage,
-    summary: tuple[str | None, ...],
-    notes: Sequence[str],
-) -> LookResult:
-    unjudged = len(uses) - len(items)
+def _answer(items: Sequence[Item], uses: Uses, acls: AclsImage, proof: str | None = None) -> LookResult:
+    unjudged = len(uses.by_rule) - len(items)
     counted = f"{len(items):,} of {len(acls):,} rules are unused"
     if unjudged:
         counted += f", {unjudged:,} not judged"
     return LookResult(
         items=tuple(items),
-        summary="; ".join((counted, *(each for each in summary if each))),
-        notes=tuple(notes),
-        uses=Uses(by_rule=uses, is_judged=_rules_of(acls)),
+        summary="; ".join((counted, uses.window, *((proof,) if proof else ()))),
+        notes=uses.notes,
+        uses=uses,
     )
 
 

@@ -135,6 +135,12 @@ class Use:
     """The use in words, such as `never matched`, or why it is unknown."""
     why: str = ""
     """Why it is not judged, without what was seen of this rule."""
+    verdict: str = "Not judged"
+    """The use in two words."""
+    detail: str = ""
+    """The reason of the verdict, in a sentence without the window."""
+    brief: str = ""
+    """The use in a few words, for a cell of a table; empty: `text` is short."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -145,13 +151,46 @@ class Uses:
     """The uses of all rules except those that were needed."""
     is_judged: Callable[[StandardAcl], bool]
     """Whether a rule was in that state."""
+    last_need: Callable[[StandardAcl], "Need | None"] = lambda _: None
+    """Returns the last access that needed a rule; None: it has no time."""
+    since: str = ""
+    """The begin of the accesses, in ISO 8601."""
+    until: str = ""
+    """Their end."""
+    sources: str = ""
+    """The brokers whose logs they are, if these are known."""
+    notes: tuple[str, ...] = ()
+    """What the accesses lack."""
+
+    @property
+    def window(self) -> str:
+        """The period of the accesses, and their brokers."""
+        return f"{self.since} to {self.until}" + (f"; {self.sources}" if self.sources else "")
 
     def of(self, acl: StandardAcl) -> Use | None:
         """Return the use of a rule; None: not judged."""
         use = self.by_rule.get(acl)
-        if use is None and self.is_judged(acl):
-            return Use(is_unused=False, text="needed")
-        return use
+        if use is not None or not self.is_judged(acl):
+            return use
+        need = self.last_need(acl)
+        if need is None:
+            return Use(is_unused=False, text="needed", verdict="Used", detail=NEEDED)
+        last = f"last {need.time}" + (f" by {need.principal}" if need.principal else "")
+        return Use(is_unused=False, text=f"last used {need.time[:10]}", verdict="Used", detail=f"{last}; {NEEDED}")
+
+
+NEEDED = "an access would have been decided differently without it"
+"""What the use of a rule means that was needed."""
+
+
+@frozen(kw_only=True)
+class Need:
+    """An access that needed a rule."""
+
+    time: str
+    """In ISO 8601."""
+    principal: str = ""
+    """Empty if it is not known."""
 
 
 @frozen(eq=False, kw_only=True)

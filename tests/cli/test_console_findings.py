@@ -21,7 +21,7 @@ from aclog.cli.flags.commands import FindingsFlags
 from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.console.findings import Item, Kind, LastLook, Lookout
 from aclog.console.live import LiveState
-from aclog.console.pages.page import CommandLine
+from aclog.console.pages.page import CommandLine, Page
 from aclog.console.pages.states import Console, States
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import elapsed_seconds
@@ -31,7 +31,7 @@ from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import registration
 from tests.support.cli.command import aclog
-from tests.support.web.consoles import column, view
+from tests.support.web.consoles import column, table, view
 
 ALICE, CAROL = ("User:alice", "orders"), ("User:carol", "bill*")
 
@@ -61,6 +61,15 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     change(tmp_path / "log", "add", *ALICE)
     change(tmp_path / "log", "add", *CAROL)
     return tmp_path / "log"
+
+
+def rule_view(console: Console, principal: str) -> Page:
+    """The page of the only rule of a principal, by the link of its use."""
+    rules = table(view(console, "/principal", name=principal), "rules")
+    [row] = rules.rows
+    address = row.cells[[each.key for each in rules.columns].index("use")].url
+    path, _, query = str(address).partition("?")
+    return view(console, path, **dict(parse_qsl(query)))
 
 
 @contextmanager
@@ -201,8 +210,11 @@ def test_an_access_log_tells_which_rules_are_unused(rules: Path, tmp_path: Path)
         assert "no access matched the rule" in found.text
         assert found.rules[0].places_text().endswith("rules.jsonl:2")
         assert console.uses is not None
-        assert column(view(console, "/principal", name="User:alice"), "rules", "use") == ["needed"]
+        [used] = column(view(console, "/principal", name="User:alice"), "rules", "use")
+        assert re.fullmatch(r"last used \d{4}-\d\d-\d\d", used)
         assert column(view(console, "/principal", name="User:carol"), "rules", "use") == ["never matched"]
+        assert re.fullmatch(r"Used: last \S+Z by User:alice; .*", rule_view(console, "User:alice").answer)
+        assert re.fullmatch(r"Not used from \S+ to \S+: no access .*", rule_view(console, "User:carol").answer)
 
 
 def test_rules_of_a_log_that_are_too_young_are_not_judged_and_not_called_unused(log: Path, tmp_path: Path) -> None:
@@ -210,15 +222,18 @@ def test_rules_of_a_log_that_are_too_young_are_not_judged_and_not_called_unused(
     with console_on(SourceFlags(log=log), accesses=[str(accesses)], days=90) as console:
         assert items(console, Kind.UNUSED) == ()
         [use] = column(view(console, "/principal", name="User:carol"), "rules", "use")
-        assert re.fullmatch(r"no use seen since \d{4}-\d\d-\d\d; in force for too short a time to judge", use)
+        assert re.fullmatch(r"no use seen since \d{4}-\d\d-\d\d; not judged", use)
         [alice] = column(view(console, "/principal", name="User:alice"), "rules", "use")
-        assert alice.startswith("last use seen ")
+        assert re.fullmatch(r"last use seen \d{4}-\d\d-\d\d; not judged", alice)
+        assert "in force for too short a time to judge; last use seen" in rule_view(console, "User:alice").answer
         [tiles] = [part for part in view(console, "/").parts if part.key == "tiles"]
         [unused] = [cell for name, cell in tiles.items if name == "Unused"]
         assert unused.text.endswith(" not judged")
         assert unused.others[0].text == "in force for too short a time to judge"
         path, _, query = str(unused.url).partition("?")
-        assert column(view(console, path, **dict(parse_qsl(query))), "unjudged", "use") == [alice, use]
+        uses = column(view(console, path, **dict(parse_qsl(query))), "unjudged", "use")
+        assert all(each.endswith("; in force for too short a time to judge") for each in uses)
+        assert [each.startswith(("last use seen", "no use seen since")) for each in uses] == [True, True]
         assert view(console, path, kind="unused", format="json").command.endswith("--format table")
 
 
@@ -307,7 +322,10 @@ def test_a_rule_that_an_unread_access_may_need_is_not_judged(rules: Path, tmp_pa
         with console_on(SourceFlags(acls=str(rules)), **flags) as console:
             assert items(console, Kind.UNUSED) == ()
             [use] = column(view(console, "/principal", name="User:carol"), "rules", "use")
-            assert use == "not judged: it may apply to 1 access that could not be read or decided"
+            assert use == "not judged"
+            answer = rule_view(console, "User:carol").answer
+            assert answer.endswith(": it may apply to 1 access that could not be read or decided.")
+            assert rule_view(console, "User:alice").answer.startswith("Used: last ")
             looked = kept(console, Kind.UNUSED).result
             assert looked is not None
             assert "1 not judged" in looked.summary

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from aclog.authorizer.acl import code_name
-from aclog.authorizer.codes import PatternType, ResourceType
+from aclog.authorizer.acl import acl_text, code_name
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType
 from aclog.console.pages.page import Parameters, resource_url, url
 from aclog.console.pages.questions import LONGEST, is_rule, questions
 from aclog.console.pages.states import Console, Entry, State, pattern_text
@@ -37,14 +37,32 @@ def completions(console: Console, parameters: Parameters) -> list[dict[str, str]
     """
     text, as_of = parameters.text("q").lstrip(), parameters.word("as_of")
     state = console.states.at(as_of)
-    if not text.strip():
-        return []
+    is_empty = not text.strip()
     matches: dict[str, dict[str, str]] = {}
-    for label, kind, address in _all(console, state, text, as_of):
+    for label, kind, address in _examples(console, state, as_of) if is_empty else _all(console, state, text, as_of):
         matches.setdefault(address, {"text": printable(label), "kind": kind, "url": address})
         if len(matches) == _MOST:
             break
     return list(matches.values())
+
+
+def _examples(console: Console, state: State, as_of: str) -> Iterator[tuple[str, str, str]]:
+    """Yield a question of each kind about the first rule, for viewers who do not know what can be typed."""
+    rule = next((each.acl for each in state.listing if each.acl.principal != WILDCARD_PRINCIPAL), None)
+    texts: tuple[str, ...] = ()
+    if rule is not None:
+        kind = code_name(ResourceType, rule.resource_type).lower().replace("_", "-")
+        is_cluster = rule.resource_type == ResourceType.CLUSTER
+        name = kind if is_cluster else f"{kind} {pattern_text(rule.resource_name, rule.pattern_type)}"
+        verb = AclOperation.DESCRIBE if rule.operation == AclOperation.ALL else rule.operation
+        texts = (
+            f"who can access {name}",
+            f"since when can {rule.principal} {code_name(AclOperation, verb).lower()} {name}",
+            f"is {acl_text(rule)} used",
+        )
+    for text in (*texts, "what changed last night", "what would my change do", "unused rules"):
+        for each in questions(console, state, text, as_of)[:1]:
+            yield text, "example", each.address
 
 
 def _all(console: Console, state: State, text: str, as_of: str) -> Iterator[tuple[str, str, str]]:

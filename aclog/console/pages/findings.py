@@ -12,6 +12,8 @@ from aclog.authorizer.acl import ChangePlace, StandardAcl, acl_text
 from aclog.console.findings import Item, Kind, LastLook, Lookout, Use
 from aclog.console.pages.page import (
     PAGE_ROWS,
+    SEVERITIES,
+    SEVERITY_MARKS,
     BadParameterError,
     Cell,
     Column,
@@ -26,6 +28,7 @@ from aclog.console.pages.page import (
     Part,
     Row,
     Table,
+    cell_of_lines,
     paged,
     rule_url,
     url,
@@ -41,9 +44,6 @@ NEW = "new"
 _RULES = 3
 """Rules shown per finding; the search finds all its rules."""
 _NAMES = {Kind.LINT: "Lint", Kind.UNUSED: "Unused rules", Kind.DRIFT: "Drift", Kind.TESTS: "Failing tests"}
-SEVERITY_MARKS = {Severity.ERROR: Mark.ERROR, Severity.WARNING: Mark.WARNING, Severity.INFO: Mark.UNUSED}
-SEVERITIES = tuple(Severity)
-"""The most severe first."""
 _DAY = timedelta(days=1)
 _COLUMNS = (
     Column(key="kind", title="Source"),
@@ -223,7 +223,9 @@ def _accept_page(state: State, lookout: Lookout, parameters: Parameters) -> Page
     )
     file = lookout.suppressions.path
     facts = Facts(
-        key="finding", title=item.name, items=(("Meaning", _lines(item.text.split("\n"))), ("Rules", _rules(item)))
+        key="finding",
+        title=item.name,
+        items=(("Meaning", cell_of_lines(item.text.split("\n"))), ("Rules", _rules(item))),
     )
     parts: list[Part] = [form, facts]
     if reason:
@@ -440,10 +442,10 @@ def _row(item: Item, place: ChangePlace) -> Row:
             Cell(item.kind.value),
             Cell(item.severity.value, mark=SEVERITY_MARKS[item.severity]),
             Cell(item.name),
-            _lines(item.text.split("\n")),
+            cell_of_lines(item.text.split("\n")),
             _rules(item),
-            _lines((item.place,) if item.place else stands),
-            _lines(item.fix(place)),
+            cell_of_lines((item.place,) if item.place else stands),
+            cell_of_lines(item.fix(place)),
             Cell("with a reason", url(PATH, accept=item.key)) if _is_acceptable(item) else Cell(""),
         ),
     )
@@ -458,8 +460,3 @@ def _rules(item: Item) -> Cell:
     if len(item.rules) > _RULES:
         cells.append(Cell(f"and {len(item.rules) - _RULES:,} more"))
     return Cell(cells[0].text, cells[0].url, others=tuple(cells[1:])) if cells else Cell("")
-
-
-def _lines(texts: Iterable[str]) -> Cell:
-    first, *others = [*(line for text in texts for line in text.split("\n"))] or [""]
-    return Cell(first, others=tuple(map(Cell, others)))

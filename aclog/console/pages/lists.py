@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from attrs import evolve
 
-from aclog.authorizer.acl import code_name
+from aclog.authorizer.acl import ResourcePattern, code_name
 from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.authorizer.settings import name_text, parse_name
 from aclog.console.pages.page import (
@@ -24,12 +24,14 @@ from aclog.console.pages.page import (
     choice_of_pattern,
     choice_of_permission,
     choice_of_type,
+    name_parameters,
     paged,
     principal_cell,
     resource_url,
     rule_table,
     url,
 )
+from aclog.console.pages.rule import RULES_PATH, rule_page, stated_rule
 from aclog.console.pages.span import is_settled, since_of
 from aclog.console.pages.states import SEPARATORS, Branch, Console, Criteria, FoundRules, State, pattern_text
 from aclog.metalog.errors import ConfigError, plural
@@ -37,13 +39,12 @@ from aclog.metalog.errors import ConfigError, plural
 # The page of rules: a table that is filtered by anything in it.
 
 
-RULES_PATH = "/rules"
-
-
 def rules_page(console: Console, parameters: Parameters) -> Page:
-    """Return the page of the matching rules. Raises BadParameterError: an invalid filter."""
+    """Return the page of the matching rules, or of the one that is stated. Raises BadParameterError: a bad filter."""
     as_of = parameters.word("as_of")
     state = console.states.at(as_of)
+    if (stated := stated_rule(parameters)) is not None:
+        return rule_page(console, state, stated, parameters)
     kind, pattern = parameters.resource_type(), parameters.pattern_type()
     criteria = Criteria(
         anything=parameters.word("q"),
@@ -155,7 +156,13 @@ def names_page(console: Console, parameters: Parameters) -> Page:
         path=NAMES_PATH,
         title=f"{name} names",
         answer=f"{count:,} {name} names or prefixes in rules" + (f" begin with {prefix}" if prefix else ""),
-        parts=(form, _up(name, prefix, as_of), cut, *_sharing(state, kind, prefix, as_of)),
+        parts=(
+            form,
+            _types(state, prefix, as_of),
+            _up(name, prefix, as_of),
+            cut,
+            *_sharing(state, kind, prefix, as_of),
+        ),
         offset=state.offset,
     )
 
@@ -211,9 +218,46 @@ def _row(kind: int, name: str, branch: Branch, as_of: str) -> Row:
     )
 
 
+_MOST_SIMILAR = 6
+
+
+def similar_names(
+    state: State, pattern: ResourcePattern, path: str, parameters: Parameters, *, with_prefixes: bool = True
+) -> Iterator[Links]:
+    """Yield links to the same question about names in rules that contain a name, if no rule has the name itself."""
+    kind, name = pattern.resource_type, pattern.name
+    is_known = pattern.pattern_type == PatternType.PREFIXED or state.listing.count(kind, name, PatternType.LITERAL)
+    if is_known or not name or kind == ResourceType.CLUSTER:
+        return
+    entries = state.listing.names_index.find(name, 4 * _MOST_SIMILAR)
+    names = [each for each in entries if not isinstance(each, str) and each[0] == kind]
+    names = [each for each in names if with_prefixes or each[2] != PatternType.PREFIXED][:_MOST_SIMILAR]
+    changed = ("type", "name", "pattern", "format")
+    others = {key: value for key, value in parameters.values.items() if key not in changed}
+
+    def link(text: str, found: int) -> Cell:
+        """Return the link to the question about another name."""
+        parts = name_parameters(ResourcePattern(resource_type=kind, name=text, pattern_type=found))
+        return Cell(pattern_text(text, found), url(path, **parts, **others))
+
+    if names:
+        title = "No rule has this name itself; similar names in rules"
+        yield Links(key="similar", title=title, links=tuple(link(text, found) for _, text, found in names))
+
+
 def _first_type(state: State) -> int:
     types = state.listing.types
     return ResourceType.TOPIC if ResourceType.TOPIC in types or not types else next(iter(types))
+
+
+def _types(state: State, prefix: str, as_of: str) -> Links:
+    """Return the ways to the names of each type, with how many rules are on them."""
+    types = state.listing.types if not prefix else {}
+    ways = [(code_name(ResourceType, kind), count) for kind, count in types.items()]
+    links = tuple(
+        Cell(f"{name} ({plural(count, 'rule')})", url(NAMES_PATH, type=name, as_of=as_of)) for name, count in ways
+    )
+    return Links(key="types", title="Types", links=links if len(links) > 1 else ())
 
 
 def _up(name: str, prefix: str, as_of: str) -> Links:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, quote, unquote
 
 from attrs import evolve, field, frozen
 
+from aclog.analysis.lint.finding import Severity
 from aclog.analysis.regions import Principals
 from aclog.analysis.who_can import all_of
 from aclog.authorizer.acl import (
@@ -51,6 +52,11 @@ class Mark(StrEnum):
     """The risk of a change: access for everyone, other new access, and lost access."""
 
 
+SEVERITIES = tuple(Severity)
+"""The most severe first."""
+SEVERITY_MARKS = {Severity.ERROR: Mark.ERROR, Severity.WARNING: Mark.WARNING, Severity.INFO: Mark.UNUSED}
+
+
 @frozen(cache_hash=True)
 class Cell:
     """A text, perhaps with a link; texts are as they were read, and made fit to show where they are shown."""
@@ -74,6 +80,8 @@ class Column:
     key: str
     title: str
     is_number: bool = False
+    is_whole: bool = False
+    """Whether its texts are short, and not wrapped: a date, a time, a type."""
 
 
 @frozen(kw_only=True, cache_hash=True)
@@ -503,7 +511,7 @@ def resource_cell(acl: StandardAcl, as_of: str | None = None) -> Cell:
 
 
 def rule_url(acl: StandardAcl, as_of: str | None = None) -> str:
-    """Return the link to a rule in the list of rules."""
+    """Return the link to the page of a rule."""
     return url(
         "/rules",
         principal=acl.principal,
@@ -515,6 +523,12 @@ def rule_url(acl: StandardAcl, as_of: str | None = None) -> str:
         host=acl.host,
         as_of=as_of,
     )
+
+
+def cell_of_lines(texts: Iterable[str]) -> Cell:
+    """Return a cell with a line for each line of some texts."""
+    first, *others = [*(line for text in texts for line in text.split("\n"))] or [""]
+    return Cell(first, others=tuple(map(Cell, others)))
 
 
 def draft_url(acl: StandardAcl, *, added: bool) -> str:
@@ -556,8 +570,8 @@ def rule_cells(acl: StandardAcl, as_of: str | None = None) -> tuple[Cell, ...]:
 _SHARED_ROWS, _SHORT = 4_096, 300
 """Rows of rules that are kept for the next page, and the most characters of texts in one."""
 _PLACE = Column(key="place", title="Location")
-_USE = Column(key="use", title="Use")
-_SINCE = Column(key="since", title="Since")
+_USE = Column(key="use", title="Use", is_whole=True)
+_SINCE = Column(key="since", title="Since", is_whole=True)
 
 Since: TypeAlias = Callable[[StandardAcl], Cell]
 """Since when a rule is there."""
@@ -638,13 +652,11 @@ def cut(table: Table) -> Table:
 
 
 def use_cell(acl: StandardAcl, uses: Uses | None) -> Cell:
-    """Return the use of a rule; an unknown use must not look like a rule that is used."""
+    """Return the use of a rule, with the link to its page; an unknown use must not look like a rule that is used."""
     use = None if uses is None else uses.of(acl)
     if use is None:
         return Cell("unknown", mark=Mark.QUIET)
-    if use.is_unused:
-        return Cell(use.text, url("/findings", kind="unused", principal=acl.principal), mark=Mark.UNUSED)
-    return Cell(use.text)
+    return Cell(use.brief or use.text, rule_url(acl), mark=Mark.UNUSED if use.is_unused else None)
 
 
 def choice_of_operation(value: str, *, of_rules: bool = False) -> Field:

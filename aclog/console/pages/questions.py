@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, acl_text, code_name, host_address
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, acl_text, code_name, host_address
 from aclog.authorizer.codes import (
     CLUSTER_NAME,
     SUPPORTED_OPERATIONS,
@@ -18,6 +18,7 @@ from aclog.authorizer.codes import (
 )
 from aclog.authorizer.settings import parse_name
 from aclog.console.pages.page import OPERATIONS, TYPES, draft_url, name_parameters, resource_url, rule_url, url
+from aclog.console.pages.rule import RULES_PATH, is_in
 from aclog.console.pages.span import CHANGES, day_url
 from aclog.console.pages.states import Console, NameKey, State, pattern_text
 from aclog.metalog.errors import ConfigError
@@ -35,13 +36,28 @@ _OPERATIONS = {each.name: each for each in OPERATIONS}
 _TYPES = {each.name: each for each in TYPES} | {f"{each.name}S": each for each in TYPES}
 _FLAGS = re.IGNORECASE | re.DOTALL
 _WHO = re.compile(r"who (?:can|could|may) ([\w-]+)\s+(.*)", _FLAGS)
+_ACCESS = re.compile(r"who (?:(?:can|could|may) (?:access|use)|(?:has|have|had) access to)\s+(.*)", _FLAGS)
 _WHY = re.compile(r"(?:why )?(?:can|may|is|cannot|can't) (\S+) ([\w-]+)\s+(.*)", _FLAGS)
 _WHEN = re.compile(r"(?:since )?when (?:(?:can|could|was|is|may|did) )?(\S+) ([\w-]+)\s+(.*)", _FLAGS)
 _WHAT = re.compile(r"what (?:can|could|may) (.*?)(?: do)?", _FLAGS)
 _CHANGES = re.compile(r"(?:what (?:has )?changed|changes)(?:\s+(since|on))?\s+(.*)", _FLAGS)
+_MOMENT = re.compile(r"what\b.*?\b(last night|last evening|yesterday|today)\b.*", _FLAGS)
+_LAST_CHANGE = re.compile(
+    r"what\b.*?\b(?:last|latest|newest) (?:apply|change|deploy\w*|plan|release|rollout)\b.*", _FLAGS
+)
+"""What a deploy did, in any words: the changes since then show it."""
+_USE = re.compile(
+    r"(?:is|are|was|were|when (?:was|were)) (?:(?:the|this|a|any) )?(?:rules? ?)?(.*?) ?\b"
+    r"(?:still |ever |last )?(?:used|unused|needed|in use)",
+    _FLAGS,
+)
+_UNUSED = re.compile(r"(?:(?:what|which) )?(?:(?:rules|acls) are )?(?:un|not )used(?: rules| acls)?", _FLAGS)
+_WHAT_IF = re.compile(
+    r"what if|what (?:would|will|does|could) (?:my|a|the|this|our) (?:new )?(?:change|draft|rule|pull request|pr)\b.*",
+    _FLAGS,
+)
 _QUESTION = re.compile(
-    r"(?:(?:who|why|what|(?:since )?when) (?:can|could|may|was|is|cannot|can't)"
-    r"|what (?:has )?changed|changes since) .*",
+    r"(?:who|why|what|which|when|since when|is|are|was|were|can|could|may|does|did|has|how|changes since)\s.*|.*\?",
     _FLAGS,
 )
 _LAST_NIGHT = {"last night": "yesterday 18:00", "last evening": "yesterday 18:00"}
@@ -54,6 +70,7 @@ _RULE = re.compile(
 )
 """What begins as a rule: after `what if` or a mark, a change."""
 _HOST = re.compile(r"(.*\S)\s+from\s+(\S+)", _FLAGS)
+_PREPOSITION = re.compile(r"(?:to|into|on|in|from)\s+", _FLAGS)
 _TYPED = re.compile(r"(?:(?:all|any|the|consumer) )?(?:([\w-]+)(?:\s+|$))?(.*)", _FLAGS)
 _BEGINNING = re.compile(
     r"(?:(?:with|whose|that|which|a|the|names?) )*"
@@ -66,7 +83,10 @@ FORMS = (
     "why can alice write orders from 10.0.0.9",
     "since when can alice read orders",
     "what can alice do",
+    "is ALLOW User:alice READ on TOPIC orders used",
+    "what did last night's deploy open",
     "changes since yesterday 18:00",
+    "what if ALLOW User:alice READ on TOPIC orders",
 )
 """Questions that are understood, as examples."""
 
@@ -96,8 +116,41 @@ def questions(console: Console, state: State, text: str, as_of: str) -> list[Que
         return [] if console.own is not None else list(_changes(state, match[2], as_of, is_since=is_since))
     if console.own is None and _DATE.fullmatch(text):  # or a part of a name
         return [evolve(each, is_complete=False) for each in _changes(state, text, as_of)]
+    if others := list(_about_changes_and_use(console, state, text, as_of)):
+        return others
     text, host = _host(text)
     return sorted(_parsed_questions(console, state, text, host, as_of), key=lambda each: not each.is_complete)
+
+
+def _about_changes_and_use(console: Console, state: State, text: str, as_of: str) -> Iterator[Question]:
+    """Yield questions in other words: about the use of rules, the changes of a deploy, or a draft."""
+    if _UNUSED.fullmatch(text):
+        if console.own is None:
+            yield Question(words="unused rules", address=url("/findings", kind="unused"), is_complete=True)
+    elif match := _USE.fullmatch(text):
+        yield from _use_of(state, match[1].strip(), as_of)
+    elif console.own is not None:
+        return
+    elif match := _MOMENT.fullmatch(text):
+        yield from _changes(state, match[1], as_of)
+    elif _LAST_CHANGE.fullmatch(text):
+        yield Question(words="the last change", address=url(CHANGES, as_of=as_of), is_complete=True)
+    elif _WHAT_IF.fullmatch(text):
+        yield Question(words="what would a change grant or revoke: a draft", address=url("/draft"), is_complete=True)
+
+
+def _use_of(state: State, text: str, as_of: str) -> Iterator[Question]:
+    """Yield the use of a rule, or of the rules with some words."""
+    try:
+        rule = AskedRule.of(text)
+    except ConfigError:  # unfinished
+        rule = None
+    if rule is not None and rule.is_in(state):
+        words = f"use of {rule}"
+        yield Question(words=words, address=rule_url(rule.acl, as_of), kind="rule", is_complete=True)
+    elif rule is None:
+        words = f"use of rules with “{text}”" if text else "use of all rules"
+        yield Question(words=words, address=url(RULES_PATH, q=text, as_of=as_of), kind="rules", is_complete=True)
 
 
 def is_rule(text: str) -> bool:
@@ -132,7 +185,7 @@ class AskedRule:
 
     def is_in(self, state: State) -> bool:
         """Return whether a state has the rule, as far as the viewer sees it."""
-        return next(state.image.acls.matching(AclBindingFilter.of(self.acl)), None) is not None  # it may have no id
+        return is_in(self.acl, state)
 
 
 def _about_rule(console: Console, state: State, rule: AskedRule, as_of: str) -> Iterator[Question]:
@@ -191,14 +244,11 @@ def _host(text: str) -> tuple[str, str]:
 
 def _parsed_questions(console: Console, state: State, text: str, host: str, as_of: str) -> Iterator[Question]:
     source = f" from {host}" if host else ""
-    if match := _WHO.fullmatch(text):
+    if match := _ACCESS.fullmatch(text):
+        yield from _who(state, None, match[1], host, as_of)
+    elif match := _WHO.fullmatch(text):
         if operation := _operation(match[1]):
-            for each in _Names.of(match[2]).matching(state, operation):
-                kind, name, pattern = each.key
-                label = f"who can {operation.name} {each}{source}"
-                address = resource_url(kind, name, pattern, as_of)
-                address = f"{address}&{url('', operation=operation.name, host=host).removeprefix('?')}"
-                yield Question(words=label, address=address, is_complete=each.is_exact)
+            yield from _who(state, operation, match[2], host, as_of)
     elif match := _WHAT.fullmatch(text):
         for principal, is_exact in _principals(console, state, match[1], most=_MOST):
             address = url("/principal", name=principal, host=host, as_of=as_of)
@@ -208,6 +258,17 @@ def _parsed_questions(console: Console, state: State, text: str, host: str, as_o
             yield from _requests(console, state, ("when could", "/when"), match, host=host)
     elif match := _WHY.fullmatch(text):
         yield from _requests(console, state, ("why can", "/why"), match, host=host, as_of=as_of)
+
+
+def _who(state: State, operation: AclOperation | None, names: str, host: str, as_of: str) -> Iterator[Question]:
+    """Yield which principals can use names; `operation`: None for any."""
+    source = f" from {host}" if host else ""
+    verb = "access" if operation is None else operation.name
+    for each in _Names.of(names).matching(state, operation):
+        address = resource_url(*each.key, as_of)
+        more = url("", operation=None if operation is None else operation.name, host=host).removeprefix("?")
+        words = f"who can {verb} {each}{source}"
+        yield Question(words=words, address=f"{address}&{more}" if more else address, is_complete=each.is_exact)
 
 
 def _requests(
@@ -262,6 +323,8 @@ class _Names:
     def of(cls, text: str) -> "_Names":
         """Read the text after the operation; a word before the name belongs to it, unless it is a type."""
         text, kind = text.strip(), None
+        if match := _PREPOSITION.match(text):
+            text = text[match.end() :]
         if (match := _TYPED.fullmatch(text)) and (kind := _TYPES.get((match[1] or "").upper().replace("-", "_"))):
             text = match[2].strip()
         elif text.lower() in ("cluster", "the cluster"):
@@ -278,7 +341,7 @@ class _Names:
             return cls(kind=kind, name="")
         return cls(kind=kind, name=name, is_prefix=pattern is PatternType.PREFIXED)
 
-    def matching(self, state: State, operation: AclOperation) -> list[_Named]:
+    def matching(self, state: State, operation: AclOperation | None) -> list[_Named]:
         """Return the resources that may be meant: those that are stated first, then names that contain the name."""
         listing, name = state.listing, self.name
         pattern = PatternType.PREFIXED if self.is_prefix else PatternType.LITERAL
@@ -309,10 +372,10 @@ class _Names:
         ]
 
 
-def _is_possible(key: NameKey, operation: AclOperation) -> bool:
+def _is_possible(key: NameKey, operation: AclOperation | None) -> bool:
     """Return whether a request may be about a resource: no topic has a blank in its name."""
     kind, name, pattern = key
-    if operation not in SUPPORTED_OPERATIONS[ResourceType(kind)]:
+    if operation is not None and operation not in SUPPORTED_OPERATIONS[ResourceType(kind)]:
         return False
     if kind != ResourceType.TOPIC or (name == WILDCARD and pattern == PatternType.LITERAL):
         return True

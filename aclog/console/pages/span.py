@@ -28,10 +28,11 @@ from aclog.console.pages.page import (
     Since,
     Table,
     as_of_field,
+    rule_url,
     url,
 )
 from aclog.console.pages.page import Handle as SliderHandle
-from aclog.console.pages.states import Console, History
+from aclog.console.pages.states import Console, History, State
 from aclog.metalog.errors import ConfigError, MetadataError, plural
 from aclog.metalog.primitives import current_time_ms
 from aclog.planning.plan import ApplyNote
@@ -267,6 +268,32 @@ def is_at_end(timeline: RuleTimeline, acl: StandardAcl) -> bool:
     return any(rule.acl == acl for rule in acls.candidates(acl.resource_type, acl.resource_name))
 
 
+def added_items(console: Console, state: State, acl: StandardAcl) -> list[tuple[str, Cell]]:
+    """Return since when a rule of a state is there, and who added it, as facts; none without a known history."""
+    history, current = console.history, known_history(console)
+    if history is None or current is None:
+        return []
+    timeline = current.timeline
+    change = history.added(timeline, acl, state.offset)
+    if change is None and timeline.end < state.offset and not is_at_end(timeline, acl):
+        return [("Since", Cell(f"after offset {timeline.end:,}"))]
+    if change is None:
+        return [("Since", Cell(f"offset {timeline.begin:,} or before: older changes are not known"))]
+    time = time_of(change.timestamp)
+    since = f"{time}, offset {change.offset:,}" if time else f"offset {change.offset:,}"
+    position = timeline.position(change.end_offset)
+    pairs, unknown = history.with_applies(timeline, timeline.before(position), position)
+    note = next((note for each, note in pairs if each is change), None)
+    return [
+        ("Since", Cell(since, change_url(timeline, change.end_offset))),
+        ("Added by", Cell(unknown or "unknown" if note is None else _author(note))),
+    ]
+
+
+def _author(note: ApplyNote) -> str:
+    return f"{note.who}, apply {note.apply}" + (f", commit {note.git}" if note.git else "")
+
+
 def is_settled(console: Console, offset: int) -> bool:
     """Return whether a page of the state at an offset has all of the history that it can have."""
     current = known_history(console)
@@ -286,10 +313,10 @@ def kind_cell(change: Change) -> Cell:
 
 
 def who_cells(note: ApplyNote | None) -> tuple[Cell, ...]:
-    """Return the apply, its author, and the commit that it was made from."""
+    """Return the author of an apply, the commit that it was made from, and its id."""
     if note is None:
         return (Cell(""), Cell(""), Cell(""))
-    return (Cell(note.apply), Cell(note.who), Cell(note.git or ""))
+    return (Cell(note.who), Cell(note.git or ""), Cell(note.apply))
 
 
 def change_text(change: Change) -> str:
@@ -298,7 +325,7 @@ def change_text(change: Change) -> str:
 
 
 _LATEST_COLUMNS = (
-    Column(key="time", title="Time"),
+    Column(key="time", title="Time", is_whole=True),
     Column(key="change", title="Change"),
     Column(key="rule", title="Rule"),
     Column(key="who", title="By"),
@@ -315,13 +342,20 @@ def latest_table(
             cells=(
                 Cell(time_of(change.timestamp) or f"offset {change.offset:,}", change_url(timeline, change.end_offset)),
                 kind_cell(change),
-                Cell(acl_text(change.rule.acl)),
+                Cell(acl_text(change.rule.acl), rule_url(change.rule.acl)),
                 Cell("" if note is None else note.who),
             ),
         )
         for change, note in pairs
     )
     return Table(key="latest", title=title, columns=_LATEST_COLUMNS, rows=rows, none=none)
+
+
+def without_rule(table: Table) -> Table:
+    """Return a table of changes that are all of one rule."""
+    at = [column.key for column in table.columns].index("rule")
+    rows = tuple(evolve(row, cells=(*row.cells[:at], *row.cells[at + 1 :])) for row in table.rows)
+    return evolve(table, columns=(*table.columns[:at], *table.columns[at + 1 :]), rows=rows)
 
 
 # Parts of the page of changes around its answer: the handles of the slider, their positions, and steps from there.
@@ -416,6 +450,7 @@ def span_facts(console: Console, timeline: RuleTimeline, span: Span, net: tuple[
     """Return where a span begins and ends; `net` are the rules that only one of both states has."""
     first, last = span.first, span.last
     command = console.command.of("acls history", "--since", str(first.offset), as_of=str(last.offset), settings=False)
+    changes = plural(last.position - first.position, "change")
     return Facts(
         key="span",
         title="Between",
@@ -423,7 +458,7 @@ def span_facts(console: Console, timeline: RuleTimeline, span: Span, net: tuple[
         items=(
             ("From", Cell(_handle_text(timeline, first), url("/rules", as_of=first.offset))),
             ("To", Cell(_handle_text(timeline, last), url("/rules", as_of=last.offset))),
-            ("Rule changes", Cell(f"{plural(last.position - first.position, 'change')}, {len(net):,} still in effect")),
+            ("Rule changes", Cell(f"{changes}; the two states differ in {plural(len(net), 'rule')}")),
             ("History", Cell(_history_text(timeline))),
             ("The changes on a command line", Cell(command or "")),
         ),

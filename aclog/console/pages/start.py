@@ -11,9 +11,10 @@ from aclog.analysis.lint.finding import Severity
 from aclog.authorizer.acl import AclBindingFilter, acl_text, code_name
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, ResourceType
 from aclog.console.findings import Item, Kind, LookResult
-from aclog.console.pages.findings import SEVERITIES, SEVERITY_MARKS
 from aclog.console.pages.lists import branch_tables
 from aclog.console.pages.page import (
+    SEVERITIES,
+    SEVERITY_MARKS,
     Bar,
     Cell,
     Chart,
@@ -26,6 +27,7 @@ from aclog.console.pages.page import (
     Row,
     Table,
     principal_cell,
+    rule_url,
     url,
 )
 from aclog.console.pages.span import CHANGES, begin_text, day_url, latest_table
@@ -53,7 +55,8 @@ def start_page(console: Console, parameters: Parameters) -> Page:
         is_settled = _add_history(console.history, state, parts)
     if console.lookout is not None and not as_of:
         parts.insert(2, _findings(console))
-    parts += [_questions(console, as_of), *branch_tables(state, _ROWS, as_of), _principals(state, as_of)]
+    parts.insert(1, _questions(console, as_of))
+    parts += [*branch_tables(state, _ROWS, as_of), _principals(state, as_of)]
     return Page(
         path=PATH,
         title="aclog",
@@ -108,7 +111,7 @@ def _scanned(console: Console) -> Iterator[tuple[str, Cell]]:
     """Yield the tiles of findings; what was not scanned is unknown, never none."""
     if console.lookout is None:
         return
-    for kind, title in ((Kind.UNUSED, "Unused"), (Kind.LINT, "Findings")):
+    for kind, title in ((Kind.UNUSED, "Unused"), (Kind.LINT, "Lint findings")):
         look = console.lookout.last_look(kind)
         address = url("/findings", kind=kind.value)
         if look is None or look.result is None:
@@ -119,7 +122,7 @@ def _scanned(console: Console) -> Iterator[tuple[str, Cell]]:
             yield title, _unused(look.result, address)
             continue
         errors = sum(item.severity is Severity.ERROR for item in items)
-        yield title, _tile(len(items), f"{plural(errors, 'error')}, of lint", address)
+        yield title, _tile(len(items), plural(errors, "error"), address)
 
 
 def _unused(result: LookResult, address: str) -> Cell:
@@ -184,7 +187,7 @@ def _findings(console: Console) -> Table:
             cells=(
                 Cell(item.severity.value, mark=SEVERITY_MARKS[item.severity]),
                 Cell(item.name, url("/findings", kind=item.kind.value, q=item.name)),
-                Cell(acl_text(item.rules[0].acl) if item.rules else item.text.partition("\n")[0]),
+                _subject(item),
             ),
         )
         for item in items[:_FINDINGS]
@@ -206,10 +209,19 @@ def _findings(console: Console) -> Table:
     )
 
 
+def _subject(item: Item) -> Cell:
+    """Return the first rule of a finding, or its text."""
+    if not item.rules:
+        return Cell(item.text.partition("\n")[0])
+    acl = item.rules[0].acl
+    return Cell(acl_text(acl), rule_url(acl))
+
+
 def _questions(console: Console, as_of: str) -> Links:
     ways = [
         ("Why is a request denied?", url("/why", as_of=as_of)),
         ("Who has access to a resource?", url("/resource", as_of=as_of)),
+        *([("Is a rule used?", url("/rules"))] if console.uses is not None and not as_of else []),
     ]
     if console.own is None:
         ways += [

@@ -136,6 +136,7 @@ class Criteria:
     """A filter of rules; texts match anywhere, in any case."""
 
     anything: str = ""
+    """Words that a rule has, all of them, in any order."""
     principal: str = ""
     resource: str = ""
     host: str = ""
@@ -276,14 +277,15 @@ class Listing:
 
     def find(self, criteria: Criteria) -> FoundRules:
         """Return the matching rules, in order."""
-        anything = criteria.anything.lower()
-        longest = max((anything, *criteria.texts().values()), key=len)
+        words = criteria.anything.lower().split()
+        longest = max((*words, *criteria.texts().values()), key=len, default="")
         if not longest:
             return FoundRules(criteria.of(self._keys), self.rule)
         # Every text of a rule is in its line of the haystack, which finds in a fraction of the time that keys take.
         keys = self.rules_index.find(longest)
-        if longest != anything:
-            keys = [key for key in keys if anything in _text(key)]
+        others = [word for word in words if word != longest]
+        if others:
+            keys = [key for key in keys for text in (_text(key),) if all(word in text for word in others)]
         return FoundRules(criteria.of(keys), self.rule)
 
     def count_names(self, resource_type: int, prefix: str = "") -> int:

@@ -41,7 +41,7 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.codes import SUPPORTED_OPERATIONS, WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import parse_name, pattern_text
 from aclog.authorizer.standard import Premises
-from aclog.console.pages.lists import branch_tables
+from aclog.console.pages.lists import branch_tables, similar_names
 from aclog.console.pages.page import (
     ANY,
     PAGE_ROWS,
@@ -76,7 +76,7 @@ from aclog.console.pages.page import (
 )
 from aclog.console.pages.questions import FORMS, AskedRule, Question, is_question, is_rule, questions
 from aclog.console.pages.span import is_settled, known_history, latest_table, since_of
-from aclog.console.pages.states import Console, Listing, NameKey, State, key_of
+from aclog.console.pages.states import Console, Criteria, Listing, NameKey, State, key_of
 from aclog.console.pages.states import pattern_text as searched_pattern_text
 from aclog.metalog.errors import ConfigError, plural
 
@@ -366,6 +366,7 @@ def resource_page(console: Console, parameters: Parameters) -> Page:
         command=console.command.of("who-can", *question.words(), as_of=as_of) if console.own is None else None,
         parts=(
             form,
+            *similar_names(state, resource, RESOURCE_PATH, parameters),
             _operations(parameters, question),
             *_matrix(rights, question, as_of),
             evolve(table, is_folded=bool(rights) and question.intent is None),
@@ -585,17 +586,35 @@ def search_page(console: Console, parameters: Parameters) -> Page:
     principals, resources = cut(_principals(state, query, as_of)), cut(_resources(state, query, as_of))
     links = Links(key="questions", title="Questions", links=tuple(Cell(each.words, each.address) for each in parsed))
     names = " and ".join(plural(table.total or 0, table.key.removesuffix("s")) for table in (principals, resources))
+    rules = () if parsed or is_question(text) else tuple(_rules_with(console, state, text, as_of))
+    has_names = bool(principals.rows or resources.rows)
+    is_unanswered = not parsed and (is_question(text) or (not (has_names or rules) and len(text.split()) > 1))
     return Page(
         path=SEARCH_PATH,
         title=f"Find {text}" if text else "Find",
         answer=_search_answer(text, len(parsed), f"{names} {query.have_it}"),
-        notices=(Notice(text=f"Questions are such as: {'; '.join(FORMS)}"),)
-        if is_question(text) and not parsed
-        else (),
-        parts=(_search_form(parameters), links, principals, resources),
+        notices=(Notice(text=f"Questions are such as: {'; '.join(FORMS)}"),) if is_unanswered else (),
+        parts=(_search_form(parameters), links, *((principals, resources) if has_names or not rules else ()), *rules),
         offset=state.offset,
         leads_to=_destination(parsed),
     )
+
+
+def _rules_with(console: Console, state: State, text: str, as_of: str) -> Iterator[Table]:
+    """Yield the rules that have all words of a text, if there are any."""
+    rules = state.listing.find(Criteria(anything=text)) if text else ()
+    if rules:
+        table = rule_table(
+            rules,
+            console.origins,
+            key="rules",
+            title="Rules",
+            none="",
+            as_of=as_of,
+            uses=None if as_of else console.uses,
+            since=since_of(console, state.offset),
+        )
+        yield evolve(cut(table), pages=(Cell("filter these rules", url("/rules", q=text, as_of=as_of)),))
 
 
 def _search_form(parameters: Parameters) -> Form:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from aclog.console.pages import draft, findings, lists, start, subjects, why
+from aclog.console.pages import draft, findings, lists, rule, start, subjects, why
 from aclog.console.pages.generations import View, asked_at, of_each_kafka
 from aclog.console.pages.page import File, Parameters
 from aclog.console.pages.states import Console
@@ -20,7 +20,7 @@ VIEWS: Mapping[str, View] = {
     subjects.RESOURCE_PATH: of_each_kafka(subjects.resource_page, asked_at),
     subjects.PRINCIPAL_PATH: of_each_kafka(subjects.principal_page, asked_at),
     why.WHY_PATH: of_each_kafka(why.why_page, asked_at),
-    lists.RULES_PATH: lists.rules_page,
+    rule.RULES_PATH: lists.rules_page,
     why.PATH: why.changes_page,
     why.WHEN_PATH: why.when_page,
     findings.PATH: findings.findings_page,
@@ -71,7 +71,7 @@ OWN_VIEWS = frozenset(
         subjects.RESOURCE_PATH,
         subjects.PRINCIPAL_PATH,
         why.WHY_PATH,
-        lists.RULES_PATH,
+        rule.RULES_PATH,
     )
 )
 """Views that are also for viewers who see their own permissions only; any other view shows other principals."""

@@ -33,6 +33,7 @@ from aclog.console.live import RuleTimeline
 from aclog.console.login.guard import decides_alone
 from aclog.console.pages.draft import RISK_MARKS
 from aclog.console.pages.generations import KAFKA_COLUMN, of_kafka
+from aclog.console.pages.lists import similar_names
 from aclog.console.pages.openings import Opening, Openings, openings
 from aclog.console.pages.page import (
     OPERATIONS,
@@ -72,14 +73,13 @@ from aclog.console.pages.page import (
 from aclog.console.pages.span import (
     CHANGES,
     Span,
+    added_items,
     change_text,
     change_url,
     day_url,
     history_notices,
-    is_at_end,
     is_settled,
     kind_cell,
-    known_history,
     last_change_url,
     no_history,
     presets,
@@ -120,7 +120,7 @@ def why_page(console: Console, parameters: Parameters) -> Page:
             path=WHY_PATH,
             title="Why",
             answer=f"Incomplete request: enter {missing}.",
-            parts=(form, _examples(state, WHY_PATH, as_of)),
+            parts=(form, *_operation_links(parameters, WHY_PATH), _examples(state, WHY_PATH, as_of)),
             offset=state.offset,
         )
     explanation = _explained(console, state, parameters, pattern)
@@ -134,6 +134,9 @@ def why_page(console: Console, parameters: Parameters) -> Page:
         command=console.command.of("explain", *words, *(() if host is None else ("--host", host)), as_of=as_of),
         parts=(
             form,
+            *similar_names(
+                state, pattern, WHY_PATH, parameters, with_prefixes=False
+            ),  # a prefix may have no one answer
             _verdict(console, state, explanation),
             _remedy(console, explanation),
             *_operations(state, parameters, explanation),
@@ -169,6 +172,15 @@ def _examples(state: State, path: str, as_of: str) -> Links:
         for each in requests
     )
     return Links(key="examples", title="Examples", links=links)
+
+
+def _operation_links(parameters: Parameters, path: str) -> Iterator[Links]:
+    """Yield the operations that complete a request without one."""
+    kind = parameters.resource_type() or ResourceType.TOPIC
+    given = {name: value for name, value in parameters.values.items() if name not in ("operation", "format")}
+    if parameters.word("principal") and not parameters.word("operation"):
+        links = tuple(Cell(each.name, url(path, **given, operation=each.name)) for each in SUPPORTED_OPERATIONS[kind])
+        yield Links(key="operation", title="Operation", links=links)
 
 
 def _explained(console: Console, state: State, parameters: Parameters, pattern: ResourcePattern) -> Explanation:
@@ -245,27 +257,8 @@ def _verdict(console: Console, state: State, explanation: Explanation) -> Facts:
     items = [("Decided by", Cell(text, rule_url(deciding, state.as_of)))]
     if console.uses is not None and not state.as_of:
         items.append(("Use", use_cell(deciding, console.uses)))
-    history, current = console.history, known_history(console)
-    if history is not None and current is not None:
-        timeline = current.timeline
-        change = history.added(timeline, deciding, state.offset)
-        if change is None and timeline.end < state.offset and not is_at_end(timeline, deciding):
-            items.append(("Since", Cell(f"after offset {timeline.end:,}")))
-        elif change is None:
-            items.append(("Since", Cell(f"offset {timeline.begin:,} or before: older changes are not known")))
-        else:
-            time = time_of(change.timestamp)
-            since = f"{time}, offset {change.offset:,}" if time else f"offset {change.offset:,}"
-            items.append(("Since", Cell(since, change_url(timeline, change.end_offset))))
-            position = timeline.position(change.end_offset)
-            pairs, unknown = history.with_applies(timeline, timeline.before(position), position)
-            note = next((note for each, note in pairs if each is change), None)
-            items.append(("Added by", Cell(unknown or "unknown" if note is None else _author(note))))
+    items += added_items(console, state, deciding)
     return Facts(key="verdict", title="Decision", items=tuple(items))
-
-
-def _author(note: ApplyNote) -> str:
-    return f"{note.who}, apply {note.apply}" + (f", commit {note.git}" if note.git else "")
 
 
 def _operations(state: State, parameters: Parameters, explanation: Explanation) -> Iterable[Table]:
@@ -393,11 +386,11 @@ def _form(parameters: Parameters) -> Form:
 WHEN_PATH = "/when"
 _COLUMNS = (
     Column(key="from", title="Allowed from", is_number=True),
-    Column(key="from_time", title="Time"),
+    Column(key="from_time", title="Time", is_whole=True),
     Column(key="from_change", title="Because"),
     Column(key="from_who", title="By"),
     Column(key="to", title="Until", is_number=True),
-    Column(key="to_time", title="Time"),
+    Column(key="to_time", title="Time", is_whole=True),
     Column(key="to_change", title="Because"),
     Column(key="to_who", title="By"),
     Column(key="why", title="Then"),
@@ -448,8 +441,14 @@ def when_page(console: Console, parameters: Parameters) -> Page:
     notices = history_notices(current, state.offset)
     if isinstance(request, str):
         answer = f"Incomplete request: enter {request}."
-        parts = (form, _examples(state, WHEN_PATH, ""))
-        return Page(path=WHEN_PATH, title="When", answer=answer, parts=parts, notices=notices, offset=state.offset)
+        return Page(
+            path=WHEN_PATH,
+            title="When",
+            answer=answer,
+            parts=(form, *_operation_links(parameters, WHEN_PATH), _examples(state, WHEN_PATH, "")),
+            notices=notices,
+            offset=state.offset,
+        )
     timeline = current.timeline
     periods = list(_intervals(timeline, request, history))
     named = [notice for notice in (_kafka_of_periods(console, timeline, request, periods),) if notice is not None]
@@ -465,7 +464,12 @@ def when_page(console: Console, parameters: Parameters) -> Page:
         answer=_answer(periods, timeline, more),
         mark=Mark.GOOD if is_allowed else Mark.DENY,
         command=console.command.of("when", *words, *resource, *host),
-        parts=(form, _when_ways(request), _table((periods, more), timeline, request, history)),
+        parts=(
+            form,
+            *similar_names(state, pattern, WHEN_PATH, parameters),
+            _when_ways(request),
+            _table((periods, more), timeline, request, history),
+        ),
         notices=(*named, *notices),
         offset=timeline.end,
     )
@@ -626,9 +630,9 @@ MOST = 10_000
 """With more different rules, the page refers to the command line."""
 _DIFFERENCE = "Access gained and lost"
 _WHO_COLUMNS = (
-    Column(key="apply", title="Apply"),
     Column(key="who", title="By"),
-    Column(key="git", title="Commit"),
+    Column(key="git", title="Commit", is_whole=True),
+    Column(key="apply", title="Apply", is_whole=True),
 )
 
 
@@ -844,7 +848,7 @@ def _changes_table(history: History, timeline: RuleTimeline, span: Span, paramet
     pairs, unknown = history.with_applies(timeline, begin, end)
     columns = (
         Column(key="offset", title="Offset", is_number=True),
-        Column(key="time", title="Time"),
+        Column(key="time", title="Time", is_whole=True),
         Column(key="change", title="Change"),
         *RULE_COLUMNS,
         *(() if unknown else _WHO_COLUMNS),

@@ -48,7 +48,7 @@ def cell_html(cell: Cell) -> Markup:
 
 def rows_html(table: Table) -> Markup:
     """Return the rows of a table."""
-    begins = tuple(_NUMBER if column.is_number else _TEXT for column in table.columns)
+    begins = tuple(_NUMBER if column.is_number else _WHOLE if column.is_whole else _TEXT for column in table.columns)
     rows = ((_short_row if _is_short(row) else _row)(row, begins) for row in table.rows)
     return Markup("\n".join(rows))  # noqa: S704 (its texts are escaped)
 
@@ -114,7 +114,7 @@ def _bar(place: int, bar: Bar, most: int) -> str:
     return f'<a href="{escape(bar.url)}" aria-label="{text}"{mark}>{shapes}</a>'
 
 
-_TEXT, _NUMBER = "<td>", '<td class="number">'
+_TEXT, _NUMBER, _WHOLE = "<td>", '<td class="number">', '<td class="whole">'
 _SHARED_ROWS, _SHORT = 4_096, 1_000
 """Rows that are kept for the next page, and the most characters of a cell in one, with its address."""
 

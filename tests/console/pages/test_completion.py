@@ -91,7 +91,17 @@ def test_names_come_with_their_kind_the_ones_that_begin_so_first(console):
     ]
     assert ("group", "readers") in complete(console, "READ")
     assert complete(console, "nowhere") == [("rules", "rules with “nowhere”")]
-    assert complete(console, " ") == []
+
+
+def test_an_empty_search_has_an_example_of_each_question(console):
+    examples = complete(console, " ")
+    assert {kind for kind, _ in examples} == {"example"}
+    assert [text.split()[0] for _, text in examples] == ["who", "since", "is", "what", "what", "unused"]
+    for each in completions(console, Parameters({"q": ""})):
+        path, _, query = each["url"].partition("?")
+        assert VIEWS[path](console, Parameters.of(query)).answer
+    own = evolve(console, own=Own(principal="User:alice"))
+    assert all(text.startswith(("who can access", "is ")) for _, text in complete(own, ""))
 
 
 @pytest.mark.parametrize(
@@ -125,10 +135,45 @@ def test_names_come_with_their_kind_the_ones_that_begin_so_first(console):
         ("2020-02-29", "changes on 2020-02-29"),
         ("changes since 2020-02-29", "changes since 2020-02-29"),
         ("changes since 0", "changes since 0"),
+        ("what did last night's deploy open", "changes since yesterday 18:00"),
+        ("what was opened last night?", "changes since yesterday 18:00"),
+        ("what did the last deploy change", "the last change"),
+        ("what would my change do", "what would a change grant or revoke: a draft"),
+        ("what if", "what would a change grant or revoke: a draft"),
+        ("which rules are unused?", "unused rules"),
+        ("who can access ord", "who can access TOPIC ord*"),
+        ("who has access to orders", "who can access TOPIC orders"),
+        ("who can write to orders", "who can WRITE TOPIC orders"),
+        ("since when can alice read from topic orders", "when could User:alice READ TOPIC orders"),
     ],
 )
 def test_questions_are_understood(console, text, first):
     assert ("question", first) in complete(console, text)[:3]
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        (f"is {acl_text(RULES[0])} used", rule_url(RULES[0])),
+        (f"is the rule {acl_text(RULES[0])} still used?", rule_url(RULES[0])),
+        (f"when was {acl_text(RULES[0])} last used", rule_url(RULES[0])),
+        ("is alice orders used", "/rules?q=alice%20orders"),
+        ("is this rule used", "/rules"),
+        ("are rules used", "/rules"),
+    ],
+)
+def test_whether_a_rule_is_used_is_a_question(console, text, address):
+    assert view(console, "/search", q=text).leads_to == address
+    own = evolve(console, own=Own(principal="User:alice"))
+    assert view(own, "/search", q=text).leads_to == address
+
+
+def test_a_search_for_words_has_the_rules_with_all_of_them(console):
+    page = view(console, "/search", q="orders alice")
+    assert column(page, "rules", "principal") == ["User:alice"]
+    assert [each.key for each in page.tables()] == ["rules"]
+    assert "such as" in view(console, "/search", q="orders nowhere").notices[0].text
+    assert [each.key for each in view(console, "/search", q="alice").tables()] == ["principals", "resources", "rules"]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +254,7 @@ def test_the_text_of_a_rule_leads_to_the_rule(console, text):
     address = view(console, "/search", q=text).leads_to
     path, _, query = address.partition("?")
     page = VIEWS[path](console, Parameters.of(query))
-    assert column(page, "rules", "principal") == ["User:team"]
+    assert page.title == RULE
 
 
 def test_a_rule_that_does_not_exist_is_offered_as_a_draft(console):

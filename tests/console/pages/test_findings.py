@@ -10,7 +10,7 @@ from aclog.analysis.lint.finding import Severity
 from aclog.analysis.lint_report import PlacedRule, suppression_lines
 from aclog.authorizer.acl import StandardAcl, object_of_rule
 from aclog.console.findings import Archived, Kind, LookResult, Use, Uses
-from aclog.console.pages.page import BadParameterError, Facts, Lines, Mark, Page, url
+from aclog.console.pages.page import BadParameterError, Facts, Lines, Mark, Page, rule_url
 from aclog.console.pages.states import Console
 from aclog.metalog.errors import ConfigError
 from aclog.sources.repository import read_suppressions
@@ -259,8 +259,8 @@ def test_rules_that_are_unused_are_marked_and_what_is_unknown_is_not_called_used
     assert column(page(young), "rules", "use") == ["unknown"]
 
 
-def test_unused_rules_lead_to_their_findings(source: HeldSource) -> None:
+def test_unused_rules_lead_to_their_pages(source: HeldSource) -> None:
     console = watched(console_of(source), {Kind.UNUSED: HeldFinder(UNUSED)})
     turn(console)
     [cell] = [cell for cell in cells(view(console, "/principal", name="User:bob")) if cell.mark is Mark.UNUSED]
-    assert cell.url == url("/findings", kind="unused", principal="User:bob")
+    assert cell.url == rule_url(BOB)

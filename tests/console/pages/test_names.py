@@ -115,3 +115,32 @@ def test_denied_on_all_is_denied():
     console = console_of(HeldSource(image_of(rules)), settings=Settings(allow_everyone=True))
     page = view(console, "/why", principal="User:a", operation="READ", type="TOPIC", name="pii-x*")
     assert (page.mark, page.data[0]["decision"]) == (Mark.DENY, "DENIED")
+
+
+@pytest.mark.parametrize(
+    ("path", "others", "names"),
+    [
+        ("/resource", {"operation": "READ"}, ["pii-*", "pii-card"]),
+        ("/why", {"principal": "User:app", "operation": "READ", "host": "::1"}, ["pii-card"]),
+    ],
+)
+def test_a_name_without_rules_has_links_to_similar_names(console, path, others, names):
+    [similar] = similar_names(console, path, type="TOPIC", name="pii", **others)
+    assert [cell.text for cell in similar.links] == names
+    for cell in similar.links:
+        asked = Parameters.of(cell.url.partition("?")[2])
+        assert {name: asked.text(name) for name in others} == others
+    for name in ("pii-card", "nowhere"):
+        assert similar_names(console, path, type="TOPIC", name=name, **others) == []
+
+
+def similar_names(console, path, **fields):
+    return [part for part in view(console, path, **fields).parts if part.key == "similar"]
+
+
+def test_a_request_without_an_operation_has_a_link_for_each(console):
+    page = view(console, "/why", principal="app", type="GROUP", name="x")
+    [links] = [part for part in page.parts if part.key == "operation"]
+    assert [cell.text for cell in links.links][:3] == ["READ", "DELETE", "DESCRIBE"]
+    asked = Parameters.of(links.links[0].url.partition("?")[2])
+    assert view(console, "/why", **asked.values).title == "Why: User:app READ x"

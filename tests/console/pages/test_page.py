@@ -249,7 +249,7 @@ def test_who_made_a_change_is_told_as_the_command_line_does(tmp_path):
     with console_on(directory) as console:
         whole(console.history.live)
         rows = part(page(console, "since=0"), "changes").rows
-        assert {row.cells[0].text for row in rows if row.cells[-2].text == "ann"} == {
+        assert {row.cells[0].text for row in rows if row.cells[-3].text == "ann"} == {
             f"{each.offset:,}" for each in changes[10:13]
         }
         # a part of an apply alone is told, too

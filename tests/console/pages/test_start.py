@@ -47,12 +47,12 @@ def test_the_figures_are_those_of_the_rules() -> None:
 def test_what_was_not_scanned_is_unknown_and_not_none() -> None:
     console = watched(console_of(HeldSource(image_of(*RULES))), {Kind.LINT: HeldFinder(LookResult(items=()))})
     page = view(console, "/")
-    assert (tiles(page)["Unused"], tiles(page)["Findings"]) == ("unknown", "unknown")
+    assert (tiles(page)["Unused"], tiles(page)["Lint findings"]) == ("unknown", "unknown")
     assert table(page, "attention").note == "unknown: lint, unused, drift, tests"
     assert console.lookout is not None
     console.lookout.round()
     page = view(console, "/")
-    assert (tiles(page)["Unused"], tiles(page)["Findings"]) == ("unknown", "0")
+    assert (tiles(page)["Unused"], tiles(page)["Lint findings"]) == ("unknown", "0")
     assert table(page, "attention").none == "No findings in what was scanned."
 
 

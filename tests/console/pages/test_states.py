@@ -163,7 +163,7 @@ def test_what_is_found(
     naive = [
         each
         for each in sorted(rules, key=key_of)
-        if any(anything.lower() in text for text in texts[each])
+        if all(any(word in text for text in texts[each]) for word in anything.lower().split())
         and principal in each.principal
         and resource.lower() in each.resource_name.lower()
         and host in each.host

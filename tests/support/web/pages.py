@@ -1,13 +1,16 @@
 """Pages of the estate in a browser: every view, and what can be seen there, by a name."""
 
+_RULE = "type=TOPIC&pattern=LITERAL&operation=WRITE&permission=ALLOW&host=*"
 PAGES = {
     "start": "/",
     "search": "/search?q=pii",
+    "search-words": "/search?q=fraud+payments",
     "search-nothing": "/search?q=nowhere",
     "names": "/names",
     "names-below": "/names?type=TOPIC&prefix=payments.",
     "resource-form": "/resource",
     "resource": "/resource?type=TOPIC&name=payments.eu",
+    "resource-similar": "/resource?type=TOPIC&name=payments",
     "resource-intent": "/resource?type=TOPIC&name=orders&intent=consume",
     "principals": "/principal",
     "principal": "/principal?name=User:fraud",
@@ -16,9 +19,13 @@ PAGES = {
     "why-denied": "/why?principal=User:crm&operation=READ&name=pii-customers",
     "rules": "/rules",
     "rules-nothing": "/rules?q=nowhere",
+    "rule-used": f"/rules?principal=User:shop&resource=orders&{_RULE}",
+    "rule-unused": f"/rules?principal=User:Shop&resource=clicks&{_RULE}",
+    "rule-absent": f"/rules?principal=User:other&resource=orders&{_RULE}",
     "changes": "/changes",
     "changes-all": "/changes?since=0",
     "when-form": "/when",
+    "when-incomplete": "/when?principal=audit&type=TOPIC&name=pii",
     "when": "/when?principal=User:reports&operation=READ&type=TOPIC&name=orders",
     "findings": "/findings",
     "findings-new": "/findings?kind=new",

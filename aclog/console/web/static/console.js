@@ -385,7 +385,9 @@
       const text = input.value;
       held = [];
       choose(-1);
-      const completions = text.trim() ? await completionsOf(text) : recent();
+      const last = text.trim() ? [] : recent();
+      const others = await completionsOf(text);
+      const completions = [...last, ...others.filter((each) => !last.some((other) => other.url === each.url))];
       if (mine !== latest) return;  // the text is another one, or the list was closed
       const keys = held;
       held = null;
