@@ -37,6 +37,7 @@ _PLACE = "/srv"
 """The folder that is read in the place of the one where a picture was taken."""
 # What differs from run to run, and says nothing to a reader: the folder, ages, and the digest of a plan.
 STEADY = """([home, place]) => {
+  document.getElementById("since")?.removeAttribute("id");  // its age is written again every half second
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     texts.currentNode.data = texts.currentNode.data.replaceAll(home, place)
@@ -111,6 +112,7 @@ class Picture:
 
 _DRAFT = f"/draft?rules={NEW_RULE}"
 _WHY = "?principal=User:crm&operation=READ&type=TOPIC&name=pii-customers"
+_RULE = "?principal=User:Shop&resource=clicks&type=TOPIC&pattern=LITERAL&operation=WRITE&permission=ALLOW&host=*"
 _WHEN = "?principal=User:reports&operation=READ&type=TOPIC&name=orders"
 PAGES = (
     Picture(name="start", view="/", shows="13 rules for 9 principals"),
@@ -119,6 +121,7 @@ PAGES = (
     Picture(name="principal", view="/principal", query="?name=User:fraud", shows="10.0.0.9"),
     Picture(name="why", view="/why", query=_WHY, shows="DENIED"),
     Picture(name="rules", view="/rules", shows="13 rules"),
+    Picture(name="rule", view="/rules", query=_RULE, shows="Not used from"),
     Picture(name="changes", view="/changes", shows="1 gained, 1 lost"),
     Picture(name="when", view="/when", query=_WHEN, shows="Not allowed since offset 17"),
     Picture(name="findings", view="/findings", shows="shadowed"),
