@@ -235,6 +235,8 @@ class Tally:
     window: WindowRules
     with_sets: bool = False
     """Whether `matched_sets` will be called: the sets are kept until the end."""
+    with_groups: bool = True
+    """Whether `take_groups` will be called."""
     _matched: Int64s = field(init=False)
     _needed: Int64s = field(init=False)
     _last_matched: Int64s = field(init=False)
@@ -290,6 +292,8 @@ class Tally:
 
     def _note_groups(self, groups: Pairs) -> None:
         """Add the groups that constrain a removal: those whose ACLs may all be removed."""
+        if not self.with_groups:
+            return
         satisfied = np.zeros(int(np.max(groups.access, initial=-1)) + 1, np.bool_)
         satisfied[groups.access[self.window.stays[groups.ordinal]]] = True
         unsettled = ~satisfied[groups.access] & self.window.throughout[groups.ordinal]
@@ -365,6 +369,9 @@ _ROWS = 1 << 18
 
 _NUMBER_BYTES = 8
 
+_MOST_KEYS = 1 << 62
+"""Keys of combined numbers below it fit an int64."""
+
 
 @define(eq=False, kw_only=True)
 class DayTallies:
@@ -380,10 +387,9 @@ class DayTallies:
     @classmethod
     def of(cls, intervals: AclIntervals, settings: Settings, *, own_time: bool) -> Self:
         """Return tallies that evaluate accesses by these ACLs."""
-        acls = NecessaryAcls.of(intervals, settings)
-        return cls(
-            authorizer=BulkAuthorizer.of(intervals, settings), acls=acls, denies=acls.denying(), own_time=own_time
-        )
+        authorizer = BulkAuthorizer.of(intervals, settings)
+        acls = NecessaryAcls.of(intervals, settings, like=authorizer)
+        return cls(authorizer=authorizer, acls=acls, denies=acls.denying(), own_time=own_time)
 
     def tallies(self, counted: pa.Table) -> Iterator[DayTally]:
         """Yield the tallies of parts of a table (COUNTED_BY_DAY, a row per access, version and day)."""
@@ -398,7 +404,10 @@ class DayTallies:
         once = _Once.of(counted)
         columns = [counted.column(name).take(once.rows) for name in REQUEST_COLUMNS]
         first, version = (np.asarray(counted.column(name)) for name in ("first", "version"))
-        codes = self.authorizer.decide(columns, first[once.rows] if self.own_time else None)
+        if self.own_time:
+            codes = self.authorizer.decide(columns, first[once.rows])
+        else:
+            (codes,) = self.authorizer.decide_once(columns, None)
         unread = undecided(counted, codes[once.of_row]).but_of(self.authorizer.settings.super_users)
         judged = codes >= DecisionCode.DEFAULT_ALLOW
         once = once.where(judged)
@@ -421,11 +430,14 @@ class _Once:
     @classmethod
     def of(cls, counted: pa.Table) -> Self:
         """Find the distinct accesses."""
-        keys = np.zeros(len(counted), np.int64)
+        keys, size = np.zeros(len(counted), np.int64), 1
         for name in (*REQUEST_COLUMNS, "version"):
             encoded = counted.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
+            if size * len(encoded.dictionary) >= _MOST_KEYS:  # renumbered in their order
+                _, keys = np.unique(keys, return_inverse=True)
+                size = len(keys)
             keys = keys * len(encoded.dictionary) + np.asarray(encoded.indices).astype(np.int64)
-            _, keys = np.unique(keys, return_inverse=True)
+            size *= len(encoded.dictionary)
         _, rows, of_row = np.unique(keys, return_index=True, return_inverse=True)
         return cls(rows=rows.astype(np.int64), of_row=of_row.astype(np.int64))
 
@@ -492,10 +504,10 @@ class _Tallying:
         starts = self.starts[:-1]
         first, last = np.minimum.reduceat(self.rows.first, starts), np.maximum.reduceat(self.rows.last, starts)
         times = np.stack([first[used.access], last[used.access]] * 2)
-        who = np.stack([np.where(each, used.access, -1) for each in (used.matched, used.needed) for _ in range(2)])
-        return LastUse.of(
-            used.ordinal, times, who, list(zip(self.parsed.principals(), self.parsed.hosts(), strict=True))
-        )
+        users, user_of = self.parsed.users()
+        user = user_of[used.access]
+        who = np.stack([np.where(each, user, -1) for each in (used.matched, used.needed) for _ in range(2)])
+        return LastUse.of(used.ordinal, times, who, users)
 
 
 class _Uses(NamedTuple):

@@ -17,8 +17,9 @@ from aclog.authorizer.control import refusal as refusal_of
 from aclog.authorizer.index.layout import rule_mask
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Bools
+from aclog.usage.decisions.access_columns import AccessColumns, parse_columns
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
-from aclog.usage.decisions.decisions import ERRORS, REQUEST_COLUMNS, Access, DecisionCode, ParsedAccess, parse_access
+from aclog.usage.decisions.decisions import ERRORS, REQUEST_COLUMNS, DecisionCode, ParsedAccess
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.undecided import undecided
 from aclog.usage.window import UnreadAccesses
@@ -59,7 +60,7 @@ class Refusals:
 def refusals(counted: pa.Table, rules: Rules, settings: Settings) -> Refusals:
     """Decide distinct accesses (COUNTED, one row each) by the ACLs of one state."""
     authorizer = BulkAuthorizer.of(rules.intervals, settings)
-    codes = authorizer.decide([counted.column(name) for name in REQUEST_COLUMNS])
+    (codes,) = authorizer.decide_once([counted.column(name) for name in REQUEST_COLUMNS], None)
     errors = np.isin(codes, [int(code) for code in ERRORS])
     refused = codes == DecisionCode.DEFAULT_DENY
     of_rule = codes >= 0
@@ -79,14 +80,10 @@ def _refusals(rows: pa.Table, authorizer: BulkAuthorizer) -> list[Refusal]:
     entries = []
     for start in range(0, len(rows), _ROWS):
         block = rows.slice(start, _ROWS)
-        accesses = [
-            access
-            for values in zip(*(block.column(name).to_pylist() for name in REQUEST_COLUMNS), strict=True)
-            if isinstance(access := parse_access(Access(*values)), ParsedAccess)
-        ]
+        accesses, _ = parse_columns([block.column(name) for name in REQUEST_COLUMNS])
         spans = zip(*(block.column(name).to_pylist() for name in ("count", "first", "last")), strict=True)
         denies = _denies(accesses, authorizer)
-        for access, (count, first, last), own in zip(accesses, spans, denies, strict=True):
+        for access, (count, first, last), own in zip(accesses.objects(), spans, denies, strict=True):
             is_timed = first <= last
             entries.append(
                 Refusal(
@@ -100,9 +97,9 @@ def _refusals(rows: pa.Table, authorizer: BulkAuthorizer) -> list[Refusal]:
     return entries
 
 
-def _denies(accesses: Sequence[ParsedAccess], authorizer: BulkAuthorizer) -> list[tuple[int, ...]]:
+def _denies(accesses: AccessColumns, authorizer: BulkAuthorizer) -> list[tuple[int, ...]]:
     """Return the DENY rules that match each access."""
-    matches = authorizer.index.matches(list(accesses))
+    matches = authorizer.index.matches(accesses)
     denies: Bools = authorizer.index.denies(matches.row)
     by_access: list[list[int]] = [[] for _ in accesses]
     for access, ordinal in zip(matches.access[denies].tolist(), matches.ordinal[denies].tolist(), strict=True):

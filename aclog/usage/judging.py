@@ -232,12 +232,13 @@ def report(
 
     `rows`, `days` and `unread` are those of the whole log (LogCounter); `top` is the number of denied accesses to name.
     """
-    decided = with_codes(counted, judged)
+    authorizer = BulkAuthorizer.of(judged.rules.intervals, judged.settings)
+    decided = with_codes(counted, judged, authorizer)
     unknown = UnreadAccesses.sum_of((unread, undecided(decided, np.asarray(decided.column(DECISION_CODE)))))
     unknown = judged.unread(unknown)
     by_code, denied = _rows_by_code(decided), _is_denied(judged.rules)
     usage_report = UsageReport(
-        rules=rule_table(judged.rules, _usage(decided, judged, judged.assessed(unknown))),
+        rules=rule_table(judged.rules, _usage(decided, judged, judged.assessed(unknown), authorizer)),
         denied=most_denied(decided, judged.rules, top),
         holes=days_without_access(judged.window, days),
         counts=counts_of(rows, by_code),
@@ -251,22 +252,24 @@ def report(
     return usage_report.of_log(rows)
 
 
-def with_codes(counted: pa.Table, judged: Judged) -> pa.Table:
+def with_codes(counted: pa.Table, judged: Judged, authorizer: BulkAuthorizer) -> pa.Table:
     """Add the columns `decision_code`, and `decision_code_at_end` by the newest ACLs."""
-    authorizer = BulkAuthorizer.of(judged.rules.intervals, judged.settings)
     columns = [counted.column(name) for name in REQUEST_COLUMNS]
-    # its first time is sufficient: COUNTED has a row per version that makes a difference
-    codes = authorizer.decide(columns, np.asarray(counted.column("first")) if judged.own_time else None)
-    at_end = codes
-    if judged.own_time:
+    if not judged.own_time:
+        (codes,) = authorizer.decide_once(columns, None)
+        at_end = codes
+    else:
+        # its first time is sufficient: COUNTED has a row per version that makes a difference
+        codes = authorizer.decide(columns, np.asarray(counted.column("first")))
         at_end = authorizer.decide(columns, np.full(len(counted), judged.newest))
         # the decision by the newest ACLs counts as well, so the deciding Kafka must also be known then
         codes[at_end == DecisionCode.UNKNOWN_KAFKA] = DecisionCode.UNKNOWN_KAFKA
     return counted.append_column(DECISION_CODE, pa.array(codes)).append_column(AT_END, pa.array(at_end))
 
 
-def _usage(decided: pa.Table, judged: Judged, assessed: WindowRules) -> RuleUsage:
-    tally = Tally(NecessaryAcls.of(judged.rules.intervals, judged.settings), assessed, with_sets=True)
+def _usage(decided: pa.Table, judged: Judged, assessed: WindowRules, authorizer: BulkAuthorizer) -> RuleUsage:
+    acls = NecessaryAcls.of(judged.rules.intervals, judged.settings, like=authorizer)
+    tally = Tally(acls, assessed, with_sets=True, with_groups=acls.presence_counts)
     by_acls = decided.filter(pa.array(np.asarray(decided.column(DECISION_CODE)) >= DecisionCode.DEFAULT_ALLOW))
     for start in range(0, len(by_acls), _ROWS):
         tally.add(by_acls.slice(start, _ROWS))

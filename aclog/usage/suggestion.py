@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from re import compile as pattern_of
 from typing import Final, Self
@@ -30,8 +30,9 @@ from aclog.authorizer.index.layout import Int32s, rule_mask
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Bools
 from aclog.metalog.errors import ConfigError, MetadataError, plural
+from aclog.usage.decisions.access_columns import AccessColumns, parse_columns
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
-from aclog.usage.decisions.decisions import ALLOWED, REQUEST_COLUMNS, Access, ParsedAccess, parse_access
+from aclog.usage.decisions.decisions import ALLOWED, REQUEST_COLUMNS, UNRESOLVED, ParsedAccess
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.simulation import simulate
 from aclog.usage.undecided import UNDECIDED, undecided
@@ -103,7 +104,8 @@ def _has(intent: Intent, used: _Used) -> bool:
     return all(used.has(kind, operations) for kind, operations in _operations(intent).items())
 
 
-def _operations(intent: Intent) -> dict[int, int]:
+@cache
+def _operations(intent: Intent) -> Mapping[int, int]:
     """Return the operations of an intent by resource type."""
     if intent is Intent.STREAM:
         return {_TOPIC: 1 << _READ | 1 << _WRITE, _GROUP: 1 << _READ}
@@ -174,6 +176,8 @@ class Evidence:
     def sum_of(cls, parts: Iterable[Self]) -> Self:
         """Return the sum of several."""
         evidence = list(parts)
+        if len(evidence) == 1:
+            return evidence[0]
         return cls(
             accesses=sum(part.accesses for part in evidence),
             first=min((part.first for part in evidence if part.first is not None), default=None),
@@ -200,26 +204,21 @@ class Needs:
     def of(cls, counted: pa.Table, rules: Rules, settings: Settings) -> Self:
         """Evaluate distinct accesses (COUNTED) by the last version of the ACLs."""
         columns = [counted.column(name) for name in REQUEST_COLUMNS]
-        codes = BulkAuthorizer.of(rules.intervals, settings).decide(columns)
+        (codes,) = BulkAuthorizer.of(rules.intervals, settings).decide_once(columns, None)
         by_rule, allowed = _allowed(codes, rules)
         unknown = undecided(counted, codes).but_of(settings.super_users)
         counts = np.asarray(counted.column("count"))
-        times = (counted.column(name).to_pylist() for name in ("first", "last"))
-        rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        by_access: dict[ParsedAccess, list[Evidence]] = {}
-        names: dict[int, dict[str, set[str]]] = {}
-        for row, ruled, is_allowed, count, first, last in zip(
-            rows, by_rule.tolist(), allowed.tolist(), counts.tolist(), *times, strict=True
-        ):
-            access = parse_access(Access(*row))
-            if not isinstance(access, ParsedAccess):
-                continue
-            _see(access, names, is_allowed=is_allowed)
-            if ruled:
-                by_access.setdefault(access, []).append(_evidence(count, first, last))
+        accesses, errors = parse_columns(columns)
+        rows = np.flatnonzero(errors == UNRESOLVED)
+        ruled = by_rule[rows]
+        spans = (np.asarray(counted.column(name))[rows[ruled]].tolist() for name in ("count", "first", "last"))
+        by_access: dict[ParsedAccess, Evidence] = {}
+        for access, part in zip(accesses.take(ruled).objects(), map(_evidence, *spans), strict=True):
+            other = by_access.get(access)
+            by_access[access] = part if other is None else Evidence.sum_of((other, part))
         return cls(
-            by_access={access: Evidence.sum_of(parts) for access, parts in by_access.items()},
-            names={kind: {name: frozenset(who) for name, who in each.items()} for kind, each in names.items()},
+            by_access=by_access,
+            names=_names_in(accesses, allowed[rows]),
             denied=int(counts[~allowed & ~np.isin(codes, UNDECIDED)].sum()),
             undecided=unknown,
         )
@@ -233,10 +232,20 @@ def _allowed(codes: Int32s, rules: Rules) -> tuple[Bools, Bools]:
     return by_rule, by_rule | np.isin(codes, list(ALLOWED))
 
 
-def _see(access: ParsedAccess, names: dict[int, dict[str, set[str]]], *, is_allowed: bool) -> None:
-    owners = names.setdefault(access.resource_type, {}).setdefault(access.resource_name, set())
-    if is_allowed and access.operation == _OWNING.get(access.resource_type):
-        owners.add(access.principal)
+def _names_in(accesses: AccessColumns, allowed: Bools) -> dict[int, dict[str, frozenset[str]]]:
+    """Return the names of accesses by resource type, with their owners."""
+    requests = accesses.requests
+    owning = np.array([_OWNING.get(kind, -1) for kind in requests.types], np.int64)
+    owned = allowed & (owning[requests.name_of] == accesses.operations)
+    who = len(requests.principals)
+    keys = np.unique(requests.name_of[owned].astype(np.int64) * who + requests.principal_of[owned])
+    owners: dict[int, list[str]] = {}
+    for place, principal in (divmod(key, who) for key in keys.tolist()):
+        owners.setdefault(place, []).append(requests.principals[principal])
+    names: dict[int, dict[str, frozenset[str]]] = {}
+    for place, (kind, name) in enumerate(zip(requests.types, requests.names, strict=True)):
+        names.setdefault(kind, {})[name] = frozenset(owners.get(place, ()))
+    return names
 
 
 def _evidence(count: int, first: int, last: int) -> Evidence:
@@ -299,8 +308,8 @@ class RuleIndex:
 
     settings: Settings
     _rules: dict[_Pattern, dict[str, list[StandardAcl]]] = field(factory=dict, init=False)
-    _lengths: dict[int, set[int]] = field(factory=dict, init=False)
-    """By resource type: the lengths of prefixes."""
+    _lengths: dict[int, list[int]] = field(factory=dict, init=False)
+    """By resource type: the negated lengths of prefixes, ascending."""
     _names: dict[int, list[tuple[str, int]]] = field(factory=dict, init=False)
     """By resource type: names and pattern types, sorted."""
 
@@ -328,7 +337,10 @@ class RuleIndex:
         principal = rule.principal if ":" in rule.principal else WILDCARD_PRINCIPAL
         self._rules.setdefault(pattern, {}).setdefault(principal, []).append(rule)
         if rule.pattern_type == _PREFIXED:
-            self._lengths.setdefault(rule.resource_type, set()).add(len(rule.resource_name))
+            lengths, length = self._lengths.setdefault(rule.resource_type, []), -len(rule.resource_name)
+            at = bisect_left(lengths, length)
+            if at == len(lengths) or lengths[at] != length:
+                lengths.insert(at, length)
 
     def on_name(self, kind: int, name: str, principal: str | None) -> Iterator[StandardAcl]:
         """Yield a principal's ACLs (None: any principal's) that cover a name, the narrowest pattern first."""
@@ -339,9 +351,9 @@ class RuleIndex:
         self, kind: int, prefix: str, principal: str | None, *, but_name: str | None = None
     ) -> Iterator[StandardAcl]:
         """Yield those that cover all names with a prefix, the longest prefix first."""
-        for length in sorted(self._lengths.get(kind, ()), reverse=True):
-            if length <= len(prefix):
-                yield from self._of((kind, _PREFIXED, prefix[:length]), principal)
+        lengths = self._lengths.get(kind, ())
+        for at in range(bisect_left(lengths, -len(prefix)), len(lengths)):
+            yield from self._of((kind, _PREFIXED, prefix[: -lengths[at]]), principal)
         if (
             but_name != WILDCARD
             and (self.settings.documented or not prefix.startswith(WILDCARD))
@@ -519,7 +531,7 @@ def without_covered(grants: Iterable[Grant], settings: Settings) -> list[Grant]:
 def _one(acl: StandardAcl, grants: list[Grant]) -> Grant:
     # the grant itself comes first, as it has the justification
     first, *others = sorted(grants, key=lambda grant: grant.acl != acl)
-    return first.with_all_of(others)
+    return first.with_all_of(others) if others else first
 
 
 def covers(index: RuleIndex, acl: StandardAcl) -> Iterator[StandardAcl]:

@@ -14,6 +14,7 @@ from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, PatternType
 from aclog.authorizer.index import layout
 from aclog.authorizer.index.acl_index import AclIndex, Levels, Resource, ResourceKey, TouchedResource
 from aclog.authorizer.index.base import Base, Subject
+from aclog.authorizer.index.name_resources import NameResources
 from aclog.authorizer.index.scan_order import (
     PairedTable,
     ScanKey,
@@ -482,43 +483,6 @@ class Matches:
 
 
 @frozen(eq=False, kw_only=True, repr=False)
-class NameResources:
-    """The patterns that cover each requested name: for name n, `resources[starts[n]:starts[n + 1]]`."""
-
-    starts: Int64s
-    resources: layout.Int32s
-
-    @classmethod
-    def of(cls, base: Base, types: list[int], names: list[str], *, documented: bool) -> Self:
-        """Look up each name once; a type is 0..7."""
-        counts = np.empty(len(names), np.int64)
-        resources: list[int] = []
-        for number, (kind, name) in enumerate(zip(types, names, strict=True)):
-            before = len(resources)
-            resources += _resources_on(base, kind, name, documented=documented)
-            counts[number] = len(resources) - before
-        return cls(starts=np.concatenate(([0], np.cumsum(counts))), resources=np.array(resources, np.int32))
-
-    def of_requests(self, name_of: layout.Int32s) -> tuple[Int64s, layout.Int32s]:
-        """Return (request, resource) for every pattern that covers the name of each request."""
-        request, at = layout.expanded(self.starts[name_of], self.starts[name_of.astype(np.int64) + 1])
-        return request, self.resources[at]
-
-
-def _resources_on(base: Base, kind: int, name: str, *, documented: bool) -> Iterator[int]:
-    # The same rules as AclIndex.levels, without an overlay.
-    literal = base.resource(kind, name, literal=True)
-    if literal >= 0:
-        yield literal
-    prefixes = base.prefixes
-    for node in prefixes.chain(kind, name.encode("utf-8", "surrogatepass")):
-        yield prefixes.resources[node]
-    wildcard = base.wildcard_resources[kind]
-    if wildcard >= 0 and name != WILDCARD and (documented or name[:1] != WILDCARD):
-        yield wildcard
-
-
-@frozen(eq=False, kw_only=True, repr=False)
 class Matcher:
     """Finds matches in a base. Built once for many calls; takes about 30 bytes per ACL on top of the base."""
 
@@ -552,7 +516,7 @@ class Matcher:
 
     def resources_on(self, requests: RequestCodes) -> NameResources:
         """Return the patterns that cover the requested names."""
-        return NameResources.of(self.base, list(requests.types), list(requests.names), documented=self.documented)
+        return NameResources.of(self.base, requests.types, requests.names, documented=self.documented)
 
     def matches(self, requests: RequestCodes, operations: NDArray[np.uint8], resources: NameResources) -> Matches:
         """Return what matches each request. No principal may be `User:*` and no host `*`."""

@@ -18,6 +18,7 @@ from aclog.usage.decisions.decisions import (
     ParsedAccess,
     encoded_texts,
     request_address,
+    used_numbers,
 )
 
 _Value = TypeVar("_Value")
@@ -75,13 +76,25 @@ class AccessColumns(Sequence[ParsedAccess]):
         numbers = {name: getattr(requests, name)[rows] for name in ("principal_of", "host_of", "name_of")}
         return type(self)(evolve(requests, **numbers), self.operations[rows])
 
-    def principals(self) -> list[str]:
-        """Return the principal of each."""
-        return list(map(self.requests.principals.__getitem__, self.requests.principal_of.tolist()))
+    def users(self) -> tuple[list[tuple[str, str]], Int64s]:
+        """Return the distinct pairs of a principal and a host, and the position of each access's among them."""
+        requests, hosts = self.requests, self.requests.hosts
+        keys = requests.principal_of.astype(np.int64) * len(hosts) + requests.host_of
+        distinct, user_of = np.unique(keys, return_inverse=True)
+        pairs = (divmod(key, len(hosts)) for key in distinct.tolist())
+        return [(requests.principals[who], hosts[where]) for who, where in pairs], user_of
 
-    def hosts(self) -> list[str]:
-        """Return the host of each."""
-        return list(map(self.requests.hosts.__getitem__, self.requests.host_of.tolist()))
+    def objects(self) -> list[ParsedAccess]:
+        """Return all accesses as objects, in a tenth of the time of indexing each one."""
+        requests, places = self.requests, self.requests.name_of.tolist()
+        fields = (
+            map(requests.principals.__getitem__, requests.principal_of.tolist()),
+            map(requests.hosts.__getitem__, requests.host_of.tolist()),
+            self.operations.tolist(),
+            map(requests.types.__getitem__, places),
+            map(requests.names.__getitem__, places),
+        )
+        return list(map(ParsedAccess, *fields))
 
     def types(self) -> Int64s:
         """Return the resource type of each."""
@@ -117,7 +130,8 @@ def parse_columns(columns: Sequence[Any]) -> tuple[AccessColumns, Int32s]:
     of_address, by_host = _distinct(addresses)
     principal_texts, principal_numbers = _used(principals, principal_of[rows])
     host_texts, host_numbers = _used(of_address, by_host[host_of[rows]])
-    places, place_of = np.unique(type_codes[kind_of[rows]] * len(names) + name_of[rows], return_inverse=True)
+    key_of = type_codes[kind_of[rows]] * len(names) + name_of[rows]
+    places, place_of = used_numbers(key_of, len(RESOURCE_TYPE_CODES) * len(names))
     requests = RequestCodes(
         principals=principal_texts,
         principal_of=principal_numbers,
@@ -132,5 +146,5 @@ def parse_columns(columns: Sequence[Any]) -> tuple[AccessColumns, Int32s]:
 
 def _used(values: Sequence[str | None], of: NDArray[np.signedinteger]) -> tuple[list[str], Int32s]:
     """Return the values that rows have, and the number of each row's among them."""
-    distinct, numbers = np.unique(of, return_inverse=True)
+    distinct, numbers = used_numbers(of, len(values))
     return [values[number] or "" for number in distinct.tolist()], numbers.astype(np.int32)

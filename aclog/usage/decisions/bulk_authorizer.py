@@ -237,13 +237,26 @@ class BulkAuthorizer:
         `columns` are the five Arrow arrays of REQUEST_COLUMNS. With `times` (us since 1970, NO_TIME for a row without a
         timestamp) each row is decided by the ACLs of its own time, otherwise all rows by those of the last version.
         """
-        access_of, version = self._numbers(columns), self._versions(times)
-        steps = self._decided.steps.steps(access_of, version)
-        codes = self._decided.steps.codes(steps)
+        access_of = self._numbers(columns)
+        return self._codes(self._decided, access_of, times)
+
+    def decide_once(self, columns: Sequence[Any], *times: Int64s | None) -> list[Int32s]:
+        """Return what `decide` returns at each of some times, without a memory of the accesses.
+
+        Distinct accesses are decided in half the time.
+        """
+        decided = self._nothing()
+        self._decide_new(decided, columns, 0)
+        access_of = np.arange(len(decided.steps))
+        return [self._codes(decided, access_of, each) for each in times]
+
+    def _codes(self, decided: _Decided, access_of: Int64s, times: Int64s | None) -> Int32s:
+        version = self._versions(times)
+        codes = decided.steps.codes(decided.steps.steps(access_of, version))
         unresolved = np.flatnonzero(codes == UNRESOLVED)
         if len(unresolved):
             at = version if isinstance(version, int) else version[unresolved]
-            codes[unresolved] = self._resolve(access_of[unresolved], np.broadcast_to(at, unresolved.shape))
+            codes[unresolved] = self._resolve(decided, access_of[unresolved], np.broadcast_to(at, unresolved.shape))
         if times is not None:
             # super users and malformed accesses are decided without ACLs, so their time does not matter
             by_acls = codes >= DecisionCode.DEFAULT_ALLOW
@@ -258,7 +271,7 @@ class BulkAuthorizer:
         first = len(self._decided.numbers)
         access_of, new = self._decided.numbers.number(columns)
         if new:
-            self._decide_new(self._decided.numbers.columns(slice(first, None)), first)
+            self._decide_new(self._decided, self._decided.numbers.columns(slice(first, None)), first)
         return access_of
 
     def _versions(self, times: Int64s | None) -> Int64s | int:
@@ -267,7 +280,7 @@ class BulkAuthorizer:
     def _nothing(self) -> _Decided:
         return _Decided(DecisionSteps(self.index.versions.end))
 
-    def _decide_new(self, columns: Sequence[Any], first: int) -> None:
+    def _decide_new(self, decided: _Decided, columns: Sequence[Any], first: int) -> None:
         requests, codes = parse_columns(columns)
         where = np.flatnonzero(codes == UNRESOLVED)
         # as in Kafka, super users come first: one without a colon, or User:*, is allowed rather than refused
@@ -278,12 +291,12 @@ class BulkAuthorizer:
         decisions = decide_accesses(self.index, requests, allow_everyone=self.settings.allow_everyone)
         codes[where] = decisions.codes
         changing = {int(where[at]): steps for at, steps in decisions.changing.items()}
-        self._decided.steps.append(codes, changing)
+        decided.steps.append(codes, changing)
         unresolved = [
             at for at in np.flatnonzero(decisions.codes == UNRESOLVED).tolist() if at not in decisions.changing
         ]
         unresolved += [at for at, steps in decisions.changing.items() if any(code == UNRESOLVED for _, code in steps)]
-        self._decided.unresolved.update((first + int(where[at]), requests[at]) for at in unresolved)
+        decided.unresolved.update((first + int(where[at]), requests[at]) for at in unresolved)
 
     def _code_of(self, principal: str) -> int:
         """Return the decision on a principal alone; UNRESOLVED if ACLs decide."""
@@ -292,20 +305,20 @@ class BulkAuthorizer:
         error = principal_error(principal)
         return UNRESOLVED if error is None else error
 
-    def _resolve(self, access_of: Int64s, version: Int64s) -> Int32s:
-        keys, rows = np.unique(version * len(self._decided.steps) + access_of, return_inverse=True)
+    def _resolve(self, decided: _Decided, access_of: Int64s, version: Int64s) -> Int32s:
+        keys, rows = np.unique(version * len(decided.steps) + access_of, return_inverse=True)
         codes = np.empty(len(keys), np.int32)
         # ascending keys are grouped by version: each image is built once for all accesses at its version
         for at, key in enumerate(keys.tolist()):
-            at_version, access = divmod(key, len(self._decided.steps))
-            codes[at] = self._exact(access, at_version)
+            at_version, access = divmod(key, len(decided.steps))
+            codes[at] = self._exact(decided, access, at_version)
         return codes[rows]
 
-    def _exact(self, access: int, version: int) -> int:
-        code = self._decided.resolved.get((access, version))
+    def _exact(self, decided: _Decided, access: int, version: int) -> int:
+        code = decided.resolved.get((access, version))
         if code is None:
-            image, parsed = self.index.image_at(version), self._decided.unresolved[access]
-            code = self._decided.resolved[access, version] = self._by_image(image, parsed, version)
+            image, parsed = self.index.image_at(version), decided.unresolved[access]
+            code = decided.resolved[access, version] = self._by_image(image, parsed, version)
         return code
 
     def _by_image(self, image: AclsImage, access: ParsedAccess, version: int) -> int:
@@ -377,8 +390,8 @@ class NecessaryAcls:
     """The resources with an ACL whose principal has no colon."""
 
     @classmethod
-    def of(cls, intervals: AclIntervals, settings: Settings) -> Self:
-        """Index the ACLs."""
+    def of(cls, intervals: AclIntervals, settings: Settings, *, like: BulkAuthorizer | None = None) -> Self:
+        """Index the ACLs, or take over the index of an authorizer by the same ACLs and settings."""
         contents = len(intervals.record_ends)
         permanent = evolve(
             intervals,
@@ -388,7 +401,10 @@ class NecessaryAcls:
             kafka=None,
         )
         has_ranges = settings.cidr or intervals.kafka is not None
-        index = IntervalIndex.of(permanent, documented=settings.documented, cidr=has_ranges)
+        if like is None:
+            index = IntervalIndex.of(permanent, documented=settings.documented, cidr=has_ranges)
+        else:
+            index = like.index.with_intervals(permanent)
         return cls(
             index=index,
             allow_everyone=settings.allow_everyone,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from heapq import heappop, heappush
+from itertools import count as count_from
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -364,6 +365,8 @@ REQUEST_COLUMNS = ("principal", "host", "operation", "resourceType", "resourceNa
 """The columns of an authorization request, all of them text; the resource is LITERAL."""
 
 _HOSTS_REMEMBERED = 1 << 16
+_SPARSE = 16
+"""With more numbers than this per row, the rows are sorted instead of marking each number."""
 OPERATION_CODES = {name: int(code) for name, code in AclOperation.__members__.items()}
 RESOURCE_TYPE_CODES = {name: int(code) for name, code in ResourceType.__members__.items()}
 
@@ -392,10 +395,7 @@ T = TypeVar("T")
 
 
 class _Numbers(dict[T, int]):
-    """Numbers keys 0, 1, ... on first use; `ordered` has the keys in this order.
-
-    __missing__ rather than setdefault: a key seen before costs one dict look-up in C.
-    """
+    """Numbers keys 0, 1, ... on first use; `ordered` has the keys in this order."""
 
     def __init__(self, spelling: Callable[[T], T] | None = None) -> None:
         super().__init__()
@@ -403,13 +403,12 @@ class _Numbers(dict[T, int]):
         """As `spelling` returns them."""
         self._spelling = spelling
 
-    def __missing__(self, key: T) -> int:
-        number = self[key] = len(self.ordered)
-        self.ordered.append(key if self._spelling is None else self._spelling(key))
-        return number
-
     def of(self, keys: Sequence[T]) -> Int64s:
         """Return the numbers of these keys."""
+        # a look-up in C for each key, and no call of Python for each new one
+        new = list(dict.fromkeys([key for key in keys if key not in self]))
+        self.update(zip(new, count_from(len(self)), strict=False))
+        self.ordered += new if self._spelling is None else map(self._spelling, new)
         return np.fromiter(map(self.__getitem__, keys), np.int64, len(keys))
 
 
@@ -459,11 +458,20 @@ class AccessNumbers:
 
 def _dictionary(texts: Sequence[str | None], codes: Int32s) -> "pa.DictionaryArray[Any, Any]":
     """Return a column of texts, without those that it has no row of: a few accesses of many have few texts."""
-    used, numbers = np.unique(codes, return_inverse=True)
+    used, numbers = used_numbers(codes, len(texts))
     values = [texts[number] for number in used.tolist()]
     present = np.array([value is not None for value in values], np.bool_)
     number: Any = pa.array((np.cumsum(present) - 1)[numbers].astype(np.int32), mask=~present[numbers])  # null for None
     return pa.DictionaryArray.from_arrays(number, pa.array([each for each in values if each is not None], pa.string()))
+
+
+def used_numbers(of: NDArray[np.signedinteger], size: int) -> tuple[Int64s, Int64s]:
+    """Return the numbers below a size that rows have, ascending, and the position of each row's among them."""
+    if size > _SPARSE * len(of):
+        return np.unique(of, return_inverse=True)
+    is_used = np.zeros(size, np.bool_)
+    is_used[of] = True
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[of]
 
 
 def _text_numbers(*, spelled: bool) -> tuple[_Numbers[str | None], ...]:

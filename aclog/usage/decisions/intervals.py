@@ -16,8 +16,9 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.layout import ALLOWED, DENIED, OPERATIONS, TYPES, Int32s, compact, expanded, rule_mask
+from aclog.authorizer.index.name_resources import NameResources
 from aclog.authorizer.index.scan_order import levels_of, ranks_of
-from aclog.authorizer.index.subjects import Matcher, NameResources
+from aclog.authorizer.index.subjects import Matcher
 from aclog.authorizer.settings import Settings, controllers_decide
 from aclog.metalog.columns import AclColumns, Bools, Int64s, read_acls
 from aclog.metalog.records import FRAME_VERSION, RecordType
@@ -419,9 +420,6 @@ class IntervalIndex:
         columns, cidr = intervals.columns, cidr or intervals.kafka is not None
         image = AclsImage.from_columns(columns).with_options(documented=documented, cidr=cidr)
         base = image.index.base
-        contents = len(columns)
-        interval_starts = np.zeros(contents + 1, np.int64)
-        np.cumsum(np.bincount(intervals.content_of, minlength=contents), out=interval_starts[1:])
         return cls(
             image=image,
             matcher=Matcher.of(base, documented=documented, cidr=cidr),
@@ -431,7 +429,17 @@ class IntervalIndex:
             levels=levels_of(base),
             content_of_row=numbers_of_ids(np.frombuffer(base.ids.ids, np.uint8).reshape(-1, 16)),
             range_rows=_range_rows(base),
-            interval_starts=interval_starts,
+            interval_starts=_interval_starts(intervals, len(columns)),
+            intervals=np.argsort(intervals.content_of, kind="stable"),
+            past=_PastImages(),
+        )
+
+    def with_intervals(self, intervals: AclIntervals) -> Self:
+        """Return the index of the same contents in other intervals, with the same ranges."""
+        return evolve(
+            self,
+            versions=Versions.of(intervals),
+            interval_starts=_interval_starts(intervals, len(self.columns)),
             intervals=np.argsort(intervals.content_of, kind="stable"),
             past=_PastImages(),
         )
@@ -560,6 +568,12 @@ class _PastImages:
                 del self._images[next(iter(self._images))]
             self._images[version] = image
         return image
+
+
+def _interval_starts(intervals: AclIntervals, contents: int) -> Int64s:
+    starts = np.zeros(contents + 1, np.int64)
+    np.cumsum(np.bincount(intervals.content_of, minlength=contents), out=starts[1:])
+    return starts
 
 
 def _range_rows(base: Base) -> Bools:

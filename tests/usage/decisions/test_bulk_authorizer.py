@@ -134,7 +134,12 @@ def test_each_row_at_its_own_time(intervals, estate, requests, documented, cidr)
     times = range(-1, LAST + 2)
     rows = [(request, time) for request in requests for time in times]
     micros = np.array([time * 1000 for _, time in rows], np.int64)
-    codes = authorizer.decide(columns_of([request for request, _ in rows]), micros).tolist()
+    columns = columns_of([request for request, _ in rows])
+    codes = authorizer.decide(columns, micros).tolist()
+    assert [each.tolist() for each in authorizer.decide_once(columns, micros, None)] == [
+        codes,
+        authorizer.decide(columns).tolist(),
+    ]
     engines = engines_at(intervals, dict.fromkeys(times, asked_as))
     for (request, time), code in zip(rows, codes, strict=True):
         assert _known(answer_of(code, table)) == _known(answer(engines[time], request)), (request, time)

@@ -94,12 +94,17 @@ def matches(rule, request, asked_as) -> bool:
 def found(intervals, rows, asked_as):
     """(Request, time, matched, needed, group) of each access that is decided without an error."""
     spans = AclIntervals.of_table(table_of(intervals))
+    authorizer = BulkAuthorizer.of(spans, asked_as)
     acls = NecessaryAcls.of(spans, asked_as)
     micros = np.array([time * 1000 for _, time in rows], np.int64)
-    codes = BulkAuthorizer.of(spans, asked_as).decide(columns_of([request for request, _ in rows]), micros)
+    codes = authorizer.decide(columns_of([request for request, _ in rows]), micros)
     good = np.flatnonzero(codes >= DecisionCode.DEFAULT_ALLOW)
     accesses = [parsed(rows[at][0]) for at in good]
     told = acls.find(accesses, acls.intervals.versions.at(micros[good]), codes[good])
+    again = NecessaryAcls.of(spans, asked_as, like=authorizer)
+    same = again.find(accesses, again.intervals.versions.at(micros[good]), codes[good])
+    for pairs, others in ((told.matched, same.matched), (told.needed, same.needed), (told.groups, same.groups)):
+        assert all(map(np.array_equal, pairs, others))
     sets = [
         [set(pairs.ordinal[pairs.access == at].tolist()) for pairs in (told.matched, told.needed, told.groups)]
         for at in range(len(good))
