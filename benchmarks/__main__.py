@@ -25,6 +25,7 @@ from benchmarks import (
     crowd,
     decide,
     differences,
+    distinct_accesses,
     flood,
     follow_changes,
     kept_index,
@@ -239,6 +240,10 @@ def _access_layouts(*, quick: bool) -> Iterator[Row]:
         yield from access_layouts.run(Path(scratch), 20_000 if quick else 200_000, 1 if quick else 2)
 
 
+def _distinct_accesses(*, quick: bool) -> Iterator[Row]:
+    yield from distinct_accesses.run(20_000 if quick else 1_000_000)
+
+
 def _usage_index(*, quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
         yield from usage_index.run(Path(scratch), 20 if quick else 365)
@@ -302,6 +307,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "tokens": ("Delegation tokens vs. a real Kafka", _tokens),
     "zookeeper": ("ACLs in ZooKeeper vs. the real AclAuthorizer of Kafka 3.9", _zookeeper),
     "access-layouts": ("An access log in several layouts, in CPU time per million lines", _access_layouts),
+    "distinct-accesses": ("Logs of which every access is another one", _distinct_accesses),
     "usage-index": ("The index of last use of a million rules", _usage_index),
     "unused": ("What nobody used of a million rules, from an index of days", _unused),
     "spark": ("Batch authorization on Spark vs. the cheapest possible job", _spark),
