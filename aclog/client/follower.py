@@ -60,6 +60,9 @@ class Follower:
     """Why the last read failed; None after a successful one."""
     _stopping: "threading.Event" = field(factory=threads.event, init=False)
     _ended: "threading.Event" = field(factory=threads.event, init=False)
+    _lock: "threading.Lock" = field(factory=threads.lock, init=False)
+    """Guards `_calls` until the end."""
+    _calls: list[Callable[[], None]] = field(factory=list, init=False)
     _thread: "threading.Thread" = field(init=False)
 
     def start(self) -> None:
@@ -78,6 +81,14 @@ class Follower:
     def wait_ended(self, timeout: float | None = None) -> bool:
         """Wait, at most `timeout` seconds, until the follower has stopped or failed; return whether it has."""
         return self._ended.wait(timeout)
+
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Call once the follower has stopped or failed, from its thread; at once if it has already."""
+        with self._lock:
+            if not self._ended.is_set():
+                self._calls.append(call)
+                return
+        call()
 
     def lag(self, now_ms: int | None = None) -> Lag:
         """Return how far the image is behind; `now_ms`, in ms since 1970, defaults to the current time."""
@@ -103,7 +114,10 @@ class Follower:
             self.failure = error
             self.notify(f"{self.log.name}: replay has stopped: {error}")
         finally:
-            self._ended.set()
+            with self._lock:
+                self._ended.set()
+            for call in self._calls:
+                call()
 
     def _step(self) -> None:
         """Publish the next records, if any arrive in time."""

@@ -232,8 +232,14 @@ class MetadataFollower:
         follower.wait_ended(_CLOSE_SECONDS)
 
     async def _wait_ended(self, follower: Follower) -> None:
-        while not await asyncio.to_thread(follower.wait_ended, 0.5):
-            pass
+        ended, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def end() -> None:
+            with suppress(RuntimeError):  # the event loop is closed already
+                loop.call_soon_threadsafe(ended.set)
+
+        follower.when_ended(end)
+        await ended.wait()
         error = follower.failure
         if error is not None:
             self.on_failure(error if isinstance(error, MetadataError) else LogError(f"replay failed: {error!r}"))

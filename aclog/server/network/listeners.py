@@ -601,6 +601,8 @@ def _api_key(payload: bytes) -> int:
 
 
 _BACKLOG = 512
+_EXPIRY_SECONDS = 1.0
+"""How often the deadlines of connections are checked, at most."""
 
 
 @define(eq=False, kw_only=True)
@@ -737,7 +739,7 @@ class ListenerServer:
         limits, loop = self.admission.limits, asyncio.get_running_loop()
         shortest = min(limits.idle_seconds, limits.authentication_seconds, limits.request_seconds)
         while True:
-            await asyncio.sleep(min(1.0, shortest / 4))
+            await asyncio.sleep(min(_EXPIRY_SECONDS, shortest / 4))
             now = loop.time()
             for stream in tuple(self._connections.values()):
                 if stream.deadline <= now:

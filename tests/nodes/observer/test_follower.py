@@ -240,6 +240,18 @@ def test_an_unexpected_error_of_the_log_is_reported(memory):
         assert following.follower.failure is memory.error
 
 
+def test_its_end_is_reported_once_to_each_caller(memory):
+    before, after = threading.Event(), threading.Event()
+    with Following(memory) as following:
+        following.follower.when_ended(before.set)
+        assert not before.is_set()
+        memory.error = RuntimeError("a mistake")
+        memory.log.append([acl(1)], timestamp=5)
+        assert before.wait(30)
+        following.follower.when_ended(after.set)
+        assert after.is_set()
+
+
 def test_lag(memory):
     memory.log.append([acl(1)], timestamp=5_000)
     with Following(memory) as following:
