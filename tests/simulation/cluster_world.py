@@ -26,6 +26,8 @@ PORT = 9092
 SUPER_USERS = "User:ANONYMOUS"
 SETTLE_SECONDS = 75.0
 """How long after the last fault every node must have the same state and answer."""
+_LULLS = (0.0, 0.0, 3_600.0)
+"""The lengths of the lulls between the bursts of a seed, one of which is drawn; 0: all in one burst."""
 
 
 @frozen(kw_only=True)
@@ -120,14 +122,16 @@ class ClusterWorld(World):
             "log.dirs": f"{ROOT}/{name}/var/data",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": SUPER_USERS,
-            "broker.heartbeat.interval.ms": "5000",
-            "broker.session.timeout.ms": "15000",
+            "broker.heartbeat.interval.ms": "20000" if self.tempo.lull else "5000",
+            "broker.session.timeout.ms": "60000" if self.tempo.lull else "15000",
         }
 
     def run(self) -> None:
         """Run the whole life of the world."""
         # Long polls of an idle cluster are most of what a virtual hour costs; some seeds have Kafka's own length.
-        wait_ms = self.scheduler.random.choice((500, 5_000, 5_000, 10_000))
+        random = self.scheduler.random
+        self.tempo.lull = random.choice(_LULLS)
+        wait_ms = 15_000 if self.tempo.lull else random.choice((500, 5_000, 5_000, 10_000))
         options = lifecycle.ObserverOptions
         add, begin_at, begin = FetchBuffer.add, FetchBuffer.begin_at, TailCache.begin
 
@@ -147,8 +151,10 @@ class ClusterWorld(World):
             lifecycle.ObserverOptions = lambda **given: options(max_wait_ms=wait_ms, **given)  # type: ignore[misc,assignment]
             FetchBuffer.add, FetchBuffer.begin_at = added, begun_at  # type: ignore[method-assign]
             TailCache.begin = begun  # type: ignore[method-assign]
+            self.tempo.begin(self.seconds)
             self._run()
         finally:
+            self.tempo.end()
             lifecycle.ObserverOptions = options  # type: ignore[misc]
             FetchBuffer.add, FetchBuffer.begin_at = add, begin_at  # type: ignore[method-assign]
             TailCache.begin = begin  # type: ignore[method-assign]
@@ -178,8 +184,8 @@ class ClusterWorld(World):
             host = self.host(client.name)
             scheduler.after(1.0, host.start, client.run)
         for fault in self.faults:
-            scheduler.at(fault.at, self._strike, fault)
-        scheduler.run(self.seconds)
+            scheduler.at(self.tempo.moment(fault.at), self._strike, fault)
+        scheduler.run(self.tempo.length(self.seconds))
         self._settle()
         if not scheduler.failures:
             self.check_histories()
@@ -231,8 +237,9 @@ class ClusterWorld(World):
         self._formatted[process.name] = None
         if "copied" in self._excused.get(process.name, ()):
             self.scheduler.fail(f"{process} serves from an older copy of its log")
+        random = self.scheduler.random
         while True:
-            await asyncio.sleep(self.scheduler.random.uniform(1, 8))
+            await asyncio.sleep(self.tempo.pause(lambda: random.uniform(1, 8), lambda: random.uniform(60, 300)))
             self.check_decision(process, node)
 
     def _ended(self, process: Process) -> None:

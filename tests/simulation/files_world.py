@@ -92,7 +92,7 @@ class FilesWorld(ClusterWorld):
         """Take a copy of the log, as a snapshot of the volume has it; and again later."""
         host = self.hosts[CONTROLLER]
         if not self.quiet:
-            self.scheduler.after(60.0, self._take_backup)
+            self.scheduler.after(900.0 if self.tempo.is_calm else 60.0, self._take_backup)
         try:
             node = host.disk.find(f"{_DATA}/{METADATA_DIRECTORY}")
         except FileNotFoundError:

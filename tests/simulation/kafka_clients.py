@@ -5,6 +5,7 @@ What librdkafka does in its own threads happens here in events of the scheduler,
 
 from collections import deque
 from collections.abc import Callable
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +28,10 @@ _RETRY_SECONDS = 0.1
 """retry.backoff.ms"""
 _CUT_SECONDS = 0.25
 """How soon TCP sends again what a partition has stopped."""
+heartbeats_per_session = inf
+"""The most heartbeats of a member of a group in its session timeout."""
+_QUIET_SECONDS = 5.0
+"""How long a fetch may wait at the reported end of the partition; whatever is appended ends it."""
 _GIVEN_UP_SECONDS = 0.5
 """How soon a producer is destroyed whose application has given up."""
 _MOST_ENTRIES = 40
@@ -51,6 +56,7 @@ class Request:
         self._never_arrives = self._ended = False
         kafka.in_flight[self] = None
         self._travel(self._arrive)
+        kafka.on_request(self)
 
     def _travel(self, then: Callable[[], None]) -> None:
         random = self._scheduler.random
@@ -103,6 +109,8 @@ class SimulatedKafka:
         self.scheduler, self.network = scheduler, network
         self.model = Kafka(scheduler)
         self.in_flight: dict[Request, None] = {}
+        self.on_request: Callable[[Request], object] = lambda _: None
+        """Called with each request that is sent."""
         self._clients = 0
 
     def number(self) -> int:
@@ -515,6 +523,8 @@ class Consumer(_Client):
         random = self.scheduler.random
         most = 1 if random.random() < 0.2 else random.randint(1, _MOST_ENTRIES)
         position = self._position
+        # Empty fetches follow each other in librdkafka; once the end is reported, they have no effect but their cost.
+        wait = self._wait if self._reported_end != position else max(self._wait, _QUIET_SECONDS)
 
         def reply(response: Any) -> None:
             if assignment != self._assignment or self.closed:
@@ -537,7 +547,7 @@ class Consumer(_Client):
 
         self.send(
             PARTITION_LEADER,
-            lambda respond: self.kafka.model.fetch(respond, position, self._committed, most, self._wait),
+            lambda respond: self.kafka.model.fetch(respond, position, self._committed, most, wait),
             reply,
         )
 
@@ -562,7 +572,8 @@ class Consumer(_Client):
                 self._last_heartbeat = sent
                 self._own(owns=response)
             retry_join = join and not isinstance(response, bool)
-            self.later(self._interval, lambda: self._beat(member, join=retry_join))
+            interval = max(self._interval, self._session / heartbeats_per_session)
+            self.later(interval, lambda: self._beat(member, join=retry_join))
 
         self.send(
             GROUP_COORDINATOR,

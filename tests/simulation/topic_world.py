@@ -22,7 +22,7 @@ from tests.simulation.cluster_world import (
     schedule,
 )
 from tests.simulation.history import Call
-from tests.simulation.kafka_clients import SimulatedKafka
+from tests.simulation.kafka_clients import Request, SimulatedKafka
 from tests.simulation.kafka_model import BROKERS as KAFKA_BROKERS
 from tests.simulation.kafka_model import PARTITION_LEADER, TRANSACTION_COORDINATOR
 from tests.simulation.processes import Host, Process
@@ -113,18 +113,20 @@ class TopicWorld(ClusterWorld):
         if random.random() < 0.3:
             self._lag_at_start()
         elif random.random() < 0.5:
-            scheduler.after(random.uniform(10.0, 30.0), self._pause_in_a_transaction)
+            scheduler.after(random.uniform(10.0, 30.0), self._await_a_transaction)
 
-    def _pause_in_a_transaction(self) -> None:
+    def _await_a_transaction(self) -> None:
+        self.kafka.on_request = self._pause_in_a_transaction
+
+    def _pause_in_a_transaction(self, request: Request) -> None:
         """Pause the active controller in a transaction: it resumes after its successor has begun."""
         scheduler = self.scheduler
         for name in self._active():
-            if any(each.is_of(self.hosts[name].address, TRANSACTION_COORDINATOR) for each in self.kafka.in_flight):
+            if request.is_of(self.hosts[name].address, TRANSACTION_COORDINATOR) and not self.quiet:
+                self.kafka.on_request = lambda _: None
                 seconds = scheduler.random.uniform(8.0, 12.0)
-                super()._strike(Fault(at=scheduler.now, kind="pause", target=name, seconds=seconds))
-                return
-        if not self.quiet:
-            scheduler.after(0.002, self._pause_in_a_transaction)
+                fault = Fault(at=scheduler.now, kind="pause", target=name, seconds=seconds)
+                scheduler.after(scheduler.random.uniform(0.0, 0.002), super()._strike, fault)
 
     def _lag_at_start(self) -> None:
         """Cut a candidate off the log before that is begun, and end the others: it takes over with an empty image."""

@@ -21,6 +21,7 @@ from tests.simulation.history import Call, History, State
 from tests.simulation.network import Network
 from tests.simulation.processes import Host, Process
 from tests.simulation.scheduler import Scheduler
+from tests.simulation.tempo import Tempo
 
 PATTERNS = (
     ("orders", PatternType.LITERAL),
@@ -58,6 +59,8 @@ UNSENT: State = frozenset({-2})
 """That of one for which there was no connection."""
 _LATEST_SECONDS = 90.0
 """How long after it was sent a request may take effect whose outcome is unknown: no partition or pause is as long."""
+_CALM_THINK_SECONDS = 900.0
+"""The usual time between two requests of a client in a lull."""
 _OF_PATTERN = len(PRINCIPALS) * len(OPERATIONS) * len(_PERMISSIONS)
 
 
@@ -95,6 +98,7 @@ class World:
 
     scheduler: Scheduler
     network: Network = field(init=False)
+    tempo: Tempo = field(init=False)
     hosts: dict[str, Host] = field(factory=dict, init=False)
     committed: dict[int, Committed] = field(factory=dict, init=False)
     """By end offset: what any node has shown as committed."""
@@ -111,7 +115,7 @@ class World:
     """Whether clients send no more requests."""
 
     def __attrs_post_init__(self) -> None:
-        self.network = Network(self.scheduler)
+        self.network, self.tempo = Network(self.scheduler), Tempo(self.scheduler)
 
     def host(self, name: str) -> Host:
         """Add a host."""
@@ -227,7 +231,11 @@ class Client:
         scheduler = self.world.scheduler
         random = scheduler.random
         while not self.world.closing:
-            await asyncio.sleep(random.expovariate(1 / self.think))
+            await asyncio.sleep(
+                self.world.tempo.pause(
+                    lambda: random.expovariate(1 / self.think), lambda: random.expovariate(1 / _CALM_THINK_SECONDS)
+                )
+            )
             pattern = random.choice(self.world.patterns)
             if self.brokers and random.random() < 0.3:
                 await self._read(random.choice(self.brokers), pattern)
