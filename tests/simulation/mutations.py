@@ -14,9 +14,14 @@ from typing import Any
 from attrs import evolve
 
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.client.fetching import FetchBuffer
+from aclog.client import fetching, quorum_log
+from aclog.client.errors import retriable
+from aclog.client.fetching import FetchAgain, FetchBuffer, LogIdentity, ObserverState, Progress
+from aclog.client.follower import Follower
+from aclog.client.snapshots import SnapshotDownload
 from aclog.metalog import batches
 from aclog.metalog.batches import BatchRun
+from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import committed_mark, file_log, files, segments
 from aclog.metalog.filelog.committed_mark import CommittedMark, Mark
 from aclog.metalog.filelog.file_log import Appender, FileLog
@@ -33,18 +38,28 @@ from aclog.server.controller.leadership import LeadershipTerm
 from aclog.server.controller.quorum_controller import QuorumController, WriteEvent
 from aclog.server.controller.snapshot_generator import SnapshotGenerator
 from aclog.snapshots import applier, checkpoints
+from aclog.snapshots.checkpoints import read_checkpoint
 from aclog.snapshots.publisher import Publisher
+from tests.simulation import quorum_world
 
 Patch = Callable[[Any, str, Any], None]
 MUTATIONS: dict[str, Callable[[Patch], None]] = {}
 OF_TOPIC_WORLD: set[str] = set()
-"""The mutations that the world with a topic finds; the other world finds the rest."""
+"""The mutations that the world with a topic finds."""
+OF_QUORUM_WORLD: set[str] = set()
+"""Those that the world with a quorum finds; the world with files finds the rest."""
 
 
 def mutation(function: Callable[[Patch], None]) -> Callable[[Patch], None]:
     """Add a mutation to the list, by its name."""
     MUTATIONS[function.__name__.replace("_", " ")] = function
     return function
+
+
+def of_quorum_world(function: Callable[[Patch], None]) -> Callable[[Patch], None]:
+    """Add a mutation that the world with a quorum finds."""
+    OF_QUORUM_WORLD.add(function.__name__.replace("_", " "))
+    return mutation(function)
 
 
 def of_topic_world(function: Callable[[Patch], None]) -> Callable[[Patch], None]:
@@ -507,6 +522,131 @@ def staged_images_survive_the_term(patch: Patch) -> None:
     patch(LeadershipTerm, "end", end)
 
 
+@of_quorum_world
+def a_diverging_epoch_is_ignored(patch: Patch) -> None:
+    """A leader's report that the logs differ is taken for an empty response: nothing is truncated."""
+    patch(ObserverState, "_handle_divergence", lambda self, _diverging: Progress(committed=self._commit()))
+
+
+@of_quorum_world
+def the_end_of_the_log_is_the_mark(patch: Patch) -> None:
+    """All records that a leader sends count as committed."""
+    real = ObserverState.handle
+
+    def handle(self: ObserverState, response: Any, *, keep: bool = True) -> Any:
+        if response.records:
+            ends = BatchRun.of(response.records).end_offset
+            response = evolve(response, high_watermark=max(response.high_watermark, ends))
+        return real(self, response, keep=keep)
+
+    patch(ObserverState, "handle", handle)
+
+
+@of_quorum_world
+def a_snapshot_below_the_image_is_loaded(patch: Patch) -> None:
+    """Every snapshot that a leader names replaces the image, also an older one."""
+    real, loaded = Follower._step, dict[Follower, Any]()
+
+    def step(self: Follower) -> None:
+        snapshot = self.log._buffer.snapshot  # type: ignore[attr-defined]
+        if snapshot is None or loaded.get(self) == snapshot:
+            real(self)
+            return
+        loaded[self] = snapshot
+        self.publisher.replace(read_checkpoint(retriable(self.log.checkpoints)[-1].path))
+
+    patch(Follower, "_step", step)
+
+
+@of_quorum_world
+def a_diverging_tail_is_not_truncated(patch: Patch) -> None:
+    """The uncommitted tail of a deposed leader is kept, and the next fetch continues after it."""
+    real = ObserverState.__dict__["position"].fget
+
+    def position(self: ObserverState) -> Any:
+        place = real(self)
+        return evolve(place, last_fetched_epoch=self.leader_epoch) if self._pending else place
+
+    patch(ObserverState, "_handle_divergence", lambda *_: FetchAgain())
+    patch(ObserverState, "position", property(position))
+
+
+@of_quorum_world
+def the_mark_of_another_leader(patch: Patch) -> None:
+    """A new leader's mark counts for what the previous leader has sent, before both logs are compared."""
+    real = ObserverState.handle
+
+    def handle(self: ObserverState, response: Any, *, keep: bool = True) -> Any:
+        if response.diverging is not None and not response.error:
+            self.high_watermark = max(self.high_watermark, response.high_watermark)
+            committed = self._commit()
+            if committed:
+                return Progress(committed=committed)
+        return real(self, response, keep=keep)
+
+    patch(ObserverState, "handle", handle)
+
+
+@of_quorum_world
+def another_log_is_followed(patch: Patch) -> None:
+    """The batches of a leader are not compared with those that were followed before."""
+
+    async def check(*_: Any, **__: Any) -> bool:
+        return True
+
+    patch(LogIdentity, "check", check)
+
+
+@of_quorum_world
+def another_cluster_is_followed(patch: Patch) -> None:
+    """Requests leave out the cluster id."""
+    real = fetching.fetch_request
+
+    def request(*arguments: Any, **options: Any) -> Any:
+        return real(*arguments, **{**options, "cluster_id": None})
+
+    patch(fetching, "fetch_request", request)
+    another_log_is_followed(patch)
+
+
+@of_quorum_world
+def historical_reads_are_not_cut(patch: Patch) -> None:
+    """Batches that are fetched again for a reader may be above the mark."""
+
+    def committed(name: str, records: bytes, _offset: int, _mark: int) -> BatchRun:
+        if not records:
+            raise LogError(f"{name}: no batch")
+        return BatchRun.of(records)
+
+    patch(quorum_log, "_committed", committed)
+
+
+@of_quorum_world
+def a_mirror_is_not_synced(patch: Patch) -> None:
+    """A mirror reports batches that are in the page cache."""
+    patch(quorum_world, "open_mirror", partial(quorum_world.open_mirror, fsync=lambda _fd: None))
+
+
+@of_quorum_world
+def a_trimmed_log_is_waited_for(patch: Patch) -> None:
+    """A follower whose next records are no longer in the log waits for them, instead of loading a snapshot."""
+    real = Follower._begin
+
+    def begin(self: Follower) -> None:
+        if self.publisher.current.end_offset:
+            retriable(lambda: self.log.wait(self.log.high_watermark(), 0.5))
+        else:
+            real(self)
+
+    patch(Follower, "_begin", begin)
+
+
+@of_quorum_world
+def a_download_continues_at_another_leader(patch: Patch) -> None:
+    """The rest of a snapshot comes from a leader whose snapshot of the same offset has another order."""
+    patch(SnapshotDownload, "_source", lambda *_: None)
+
+
 def search(name: str, seconds: float) -> tuple[int, float, str]:
     """Return the first seed that finds a mutation, -1 if none does in so much CPU time; the time, and the failure."""
     from tests.simulation.simulate import run_seed
@@ -514,7 +654,8 @@ def search(name: str, seconds: float) -> tuple[int, float, str]:
     begun, seed = time.process_time(), 0
     while (took := time.process_time() - begun) < seconds:
         with planted(name):
-            outcome = run_seed(seed, world="topic" if name in OF_TOPIC_WORLD else "files", seconds=60.0)
+            world = "topic" if name in OF_TOPIC_WORLD else "quorum" if name in OF_QUORUM_WORLD else "files"
+            outcome = run_seed(seed, world=world, seconds=60.0)
         if outcome.failures:
             return seed, time.process_time() - begun, outcome.failures[0]
         seed += 1

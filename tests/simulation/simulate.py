@@ -1,7 +1,7 @@
 """Run seeds of the simulated cluster: `make simulate`, or `python -m tests.simulation.simulate`.
 
 SECONDS of CPU time (30 by default) from a seed drawn from the clock; or the seed SEED, and COUNT in all from there on.
-Seeds alternate between the worlds, unless WORLD names one of them: files or topic.
+Seeds alternate between the worlds, unless WORLD names one of them: files, topic or quorum.
 TRACE=1 prints every event, and SHRINK=1 the shortest schedule of faults with which SEED still fails.
 """
 
@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
-from tests.simulation import files_world, topic_world
+from tests.simulation import files_world, quorum_world, topic_world
 from tests.simulation.cluster_world import ClusterWorld, Fault, schedule
 from tests.simulation.processes import simulated_machine
 from tests.simulation.scheduler import Scheduler
 
 SECONDS = 180.0
 """The virtual time with faults of a seed."""
-WORLDS = {"files": files_world, "topic": topic_world}
+WORLDS = {"files": files_world, "topic": topic_world, "quorum": quorum_world}
 LONG_RUN = 600.0
 """Seconds of CPU time from which on a run must have exercised everything that is expected."""
 
@@ -43,6 +43,12 @@ EXPECTED = frozenset(kind for world in WORLDS.values() for kind, _ in world.KIND
     "transaction aborted",
     "duplicate produce request",
     "candidate's session expired",
+    "leader resigns",
+    "uncommitted tail truncated",
+    "voter loads a snapshot",
+    "mirror opened again",
+    "historical read",
+    "stopped by itself: formatted",
 }
 """The kinds of faults, and the recovery paths."""
 
