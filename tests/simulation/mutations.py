@@ -18,7 +18,6 @@ from aclog.client import fetching, quorum_log
 from aclog.client.errors import retriable
 from aclog.client.fetching import FetchAgain, FetchBuffer, LogIdentity, ObserverState, Progress
 from aclog.client.follower import Follower
-from aclog.client.snapshots import SnapshotDownload
 from aclog.metalog import batches
 from aclog.metalog.batches import BatchRun
 from aclog.metalog.errors import LogError
@@ -639,12 +638,6 @@ def a_trimmed_log_is_waited_for(patch: Patch) -> None:
             real(self)
 
     patch(Follower, "_begin", begin)
-
-
-@of_quorum_world
-def a_download_continues_at_another_leader(patch: Patch) -> None:
-    """The rest of a snapshot comes from a leader whose snapshot of the same offset has another order."""
-    patch(SnapshotDownload, "_source", lambda *_: None)
 
 
 def search(name: str, seconds: float) -> tuple[int, float, str]:

@@ -400,11 +400,23 @@ class QuorumWorld(ClusterWorld):
         return True
 
     def _trimmed_logs(self, fault: Fault, _host: Host, _process: Process | None) -> bool:
+        """Voters trim their logs; every other time, after an observer has been cut off for a while."""
         if self.scheduler.now < self._formatted_until:
             return False
         chosen = [each for each in self.quorum.voters if each.leads or (each.number + fault.number) % 3]
         back = fault.number % 4
-        return sum(self.quorum.take_snapshot(each, self.scheduler.random, back) for each in chosen) > 0
+        if fault.number % 2:
+            return self._trim(chosen, back)
+        seconds = 1.0 + fault.seconds
+        self._leave_only(self.hosts[fault.target if fault.target == MIRROR else FOLLOWER], "")
+        self.scheduler.after(seconds, self._trim, chosen, back)
+        self.scheduler.after(seconds + 0.1, self.network.heal)
+        return True
+
+    def _trim(self, voters: Sequence[Voter], back: int) -> bool:
+        if self.scheduler.now < self._formatted_until:
+            return False
+        return sum(self.quorum.take_snapshot(each, self.scheduler.random, back) for each in voters) > 0
 
     def _slow_voters(self, fault: Fault, _host: Host, _process: Process | None) -> bool:
         usual = self.quorum.lag
@@ -440,6 +452,7 @@ class QuorumWorld(ClusterWorld):
             return False
         voter = self._another_log(name, epoch=1 + fault.number % 5, batches=fault.number, salt=1)
         self._serve(name, voter, _OTHER_CLUSTER_ID)
+        self._excuse(MIRROR, "other cluster", fault.seconds + 10.0)  # it ends if it starts now, and reaches no other
         self.scheduler.after(1.0 + fault.seconds, self._serve, name, self._voters[name], CLUSTER_ID)
         return True
 
@@ -464,7 +477,7 @@ class QuorumWorld(ClusterWorld):
         return True
 
     def _leave_only(self, observer: Host, name: str) -> None:
-        """Cut an observer off all voters but one."""
+        """Cut an observer off all voters but one; none with that name: off all."""
         others = {self.hosts[each].address for each in VOTERS if each != name}
         self.network.cut.update(dict.fromkeys((observer.address, other) for other in sorted(others)))
         for side in list(self.network.sides):
