@@ -275,6 +275,7 @@ class QuorumWorld(ClusterWorld):
     def published(self, process: Process, image: Image) -> None:
         """An observer shows an image: it is that of a committed prefix, and never an older one."""
         offset, quorum = image.end_offset, self.quorum
+        self.scheduler.note(process, "shows", offset)
         rules = {NUMBERS[each.acl]: each.id for each in image.acls}
         batch = quorum.by_end.get(offset)
         if offset and batch is None:
@@ -295,6 +296,7 @@ class QuorumWorld(ClusterWorld):
         if end < self._mirrored:
             self.scheduler.fail(f"{process} went back from offset {self._mirrored} to {end}")
         self._mirrored = end
+        self.scheduler.note(process, "mirrored", end)
         process.shown = end  # type: ignore[attr-defined]
 
     def _check_mirror(self, process: Process, mirror: MirrorLog) -> None:
