@@ -605,7 +605,6 @@ def another_cluster_is_followed(patch: Patch) -> None:
         return real(*arguments, **{**options, "cluster_id": None})
 
     patch(fetching, "fetch_request", request)
-    another_log_is_followed(patch)
 
 
 @of_quorum_world
