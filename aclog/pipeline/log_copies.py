@@ -36,7 +36,7 @@ def local_log(spark: SparkSession, log: Path | str, *, by_workers: bool) -> Iter
             "of a file system that they share, or --master local[*]"
         )
     with TemporaryDirectory(prefix="aclog-") as scratch:
-        parent, _, name = place.rpartition("/")
+        parent, name = split(place)
         directory = Path(scratch, name)
         directory.mkdir()
         _copy(spark, place, directory)
@@ -44,6 +44,14 @@ def local_log(spark: SparkSession, log: Path | str, *, by_workers: bool) -> Iter
             if other.name in _BESIDE:
                 storage.copy_to_local(spark, storage.joined(parent, other.name), Path(scratch, other.name))
         yield directory
+
+
+def split(place: str) -> tuple[str, str]:
+    """Return the URI of the parent of a directory, and its name. Raises ConfigError: the root of a store."""
+    parent, _, name = place.rpartition("/")
+    if not name or parent.endswith(":/"):
+        raise ConfigError(f"--log {place}: the root of a store: expected a directory in it")
+    return (f"{parent}/" if parent.endswith("://") else parent), name
 
 
 def is_here(spark: SparkSession) -> bool:

@@ -8,13 +8,14 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import click
@@ -165,6 +166,27 @@ def notices_to(take: Callable[[str], None]) -> Iterator[None]:
         _TAKER.reset(token)
 
 
+_NAMES: ContextVar[Mapping[str, str]] = ContextVar("aclog_names", default=MappingProxyType({}))
+"""What notices print for paths."""
+
+
+@contextmanager
+def notices_renaming(names: Mapping[str, str]) -> Iterator[None]:
+    """Have notices print the name of each of these paths during the `with`, in this thread or task."""
+    token = _NAMES.set({**_NAMES.get(), **names})
+    try:
+        yield
+    finally:
+        _NAMES.reset(token)
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """Return a text with the name of each of these paths in its place; a path precedes its parents."""
+    for path, name in names.items():
+        text = text.replace(path, name)
+    return text
+
+
 def repeat_notice(text: str) -> None:
     """Print a notice that `notices_to` has taken, perhaps in another process."""
     _print(text)
@@ -176,6 +198,7 @@ def has_notices_taken() -> bool:
 
 
 def _print(text: str) -> None:
+    text = renamed(text, _NAMES.get())
     take = _TAKER.get()
     if take is not None:
         take(printable(text))

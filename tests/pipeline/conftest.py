@@ -15,3 +15,14 @@ def spark() -> Iterator[SparkSession]:
         session = open_session("local[2]", {"spark.local.dir": scratch, **settings()})
         yield session
         session.stop()
+
+
+@pytest.fixture
+def lake(spark, tmp_path) -> Iterator[str]:
+    """A URI of a store that is `tmp_path/lake`."""
+    (tmp_path / "lake").mkdir()
+    configuration = spark.sparkContext._jsc.hadoopConfiguration()
+    name = f"store{abs(hash(str(tmp_path)))}"
+    configuration.set(f"fs.viewfs.mounttable.{name}.link./lake", (tmp_path / "lake").as_uri())
+    yield f"viewfs://{name}/lake"
+    configuration.unset(f"fs.viewfs.mounttable.{name}.link./lake")

@@ -267,8 +267,8 @@ def stored(store: Store, directory: str) -> dict[str, list[str]]:
 
 
 def shown(result: Result, *places: str) -> list[str]:
-    """What a command prints, wherever its files are, and the copy of its log."""
-    texts = [re.sub(rf"/\S*/{LOG.name}", "LOG", text) for text in (result.out, result.err)]
+    """What a command prints, wherever its files are."""
+    texts = result.out, result.err
     return [reduce(lambda text, place: text.replace(place, "PLACE"), places, text) for text in texts]
 
 

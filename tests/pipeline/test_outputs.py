@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,26 +21,19 @@ from aclog.cli.spark.commands import (
     usage_command,
 )
 from aclog.cli.spark.flags import DecidedFlags, IngestFlags, UsageFlags
-from aclog.metalog.errors import ConfigError
+from aclog.cli.spark.spark_session import checked_log
+from aclog.metalog.errors import ConfigError, ReplayError
+from aclog.metalog.filelog.files import segment_name
 from aclog.pipeline import outputs, storage
 from aclog.pipeline.accesses import read_accesses
 from aclog.pipeline.event_form import EventForm
-from aclog.pipeline.log_copies import local_log
+from aclog.pipeline.log_copies import local_log, split
 from aclog.pipeline.outputs import new_output
 from aclog.usage.accesses.access_log import find_accesses
 from tests.pipeline.test_authorize_command import BOB, LOG
+from tests.support.builders.state_logs import write_log
+from tests.support.builders.state_records import acl, removal
 from tests.support.spark.access_logs import audit_text
-
-
-@pytest.fixture
-def lake(spark, tmp_path) -> Iterator[str]:
-    """A URI of a store that is `tmp_path/lake`."""
-    (tmp_path / "lake").mkdir()
-    configuration = spark.sparkContext._jsc.hadoopConfiguration()
-    name = f"store{abs(hash(str(tmp_path)))}"
-    configuration.set(f"fs.viewfs.mounttable.{name}.link./lake", (tmp_path / "lake").as_uri())
-    yield f"viewfs://{name}/lake"
-    configuration.unset(f"fs.viewfs.mounttable.{name}.link./lake")
 
 
 @pytest.fixture
@@ -281,6 +273,47 @@ def test_a_job_that_is_killed_leaves_nothing_that_readers_accept(spark, tmp_path
         elif (directory / table).exists():
             assert frame.load(f"{lake}/out/{table}").count() == count
     assert (directory / "_SUCCESS").exists() == (step == STEPS)
+
+
+def test_notes_and_errors_name_the_log_in_its_store(spark, tmp_path, lake, capsys):
+    log = write_log(tmp_path / "lake" / "log", [acl(1)], [acl(2)])
+    segment = log / segment_name(0)
+    segment.write_bytes(segment.read_bytes() + b"torn")
+    write_log(tmp_path / "lake" / "wrong", [removal(2)])
+    with checked_log(spark, f"{lake}/log"):
+        pass
+    notes = capsys.readouterr().err.splitlines()
+    assert notes
+    assert all(line.startswith(f"aclog: note: {lake}/log") for line in notes)
+    with (
+        pytest.raises(ConfigError, match=r"^boom /tmp") as error,
+        checked_log(spark, f"{lake}/log") as directory,
+    ):
+        raise ConfigError(f"boom /tmp, {directory}, {directory.parent}")
+    assert str(error.value) == f"boom /tmp, {lake}/log, {lake}"
+    with (
+        pytest.raises(ReplayError, match=f"^{lake}/wrong: offset 0: ACL"),
+        checked_log(spark, f"{lake}/wrong") as directory,
+    ):
+        history_command(spark, directory, tmp_path / "out")
+    with (
+        pytest.raises(FileNotFoundError, match=f"'{lake}/log/none'$"),
+        checked_log(spark, f"{lake}/log") as directory,
+    ):
+        (directory / "none").read_bytes()
+    with (
+        pytest.raises(ConfigError, match=rf"^Spark failed: .*{lake}/log/none\b"),
+        checked_log(spark, f"{lake}/log") as directory,
+    ):
+        spark.read.parquet(str(directory / "none"))
+    assert [split(f"hdfs://{name}") for name in ("/a", "host/a", "/a/b")] == [
+        ("hdfs:///", "a"),
+        ("hdfs://host", "a"),
+        ("hdfs:///a", "b"),
+    ]
+    for root in ("s3a://bucket", "hdfs:///"):
+        with pytest.raises(ConfigError, match="the root of a store"):
+            split(root)
 
 
 def test_a_log_in_a_store(spark, tmp_path, lake, policy, monkeypatch):

@@ -16,7 +16,7 @@ from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog import open_reader
 from aclog.pipeline.output_directory import Place
 from aclog.terminal.notices import progress
-from aclog.terminal.output import note
+from aclog.terminal.output import note, notices_renaming, renamed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,8 +39,9 @@ def spark_session(flags: SessionFlags) -> "Iterator[SparkSession]":
     from aclog.pipeline.session import open_session
 
     settings = flags.settings()
-    root = logging.getLogger()
+    root, planning = logging.getLogger(), logging.getLogger("aclog.pipeline.source.directory")
     root.addFilter(_says_more)
+    planning.addFilter(_is_new)
     try:
         with progress("starting Spark"):
             own = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
@@ -57,6 +58,7 @@ def spark_session(flags: SessionFlags) -> "Iterator[SparkSession]":
         raise failure(error) from error
     finally:
         root.removeFilter(_says_more)
+        planning.removeFilter(_is_new)
 
 
 _PATIENCE: Final = 60
@@ -102,6 +104,11 @@ def _says_more(record: logging.LogRecord) -> bool:
     return not str(record.msg).endswith("while sending command.")
 
 
+def _is_new(_record: logging.LogRecord) -> bool:
+    """Return False for a warning about the end of a log, which `check_log` has printed as a note."""
+    return False
+
+
 def failure(error: Exception) -> MetadataError:
     """Return the error to report for a failed job: the one aclog raised in a worker if any, else the last cause."""
     from aclog.pipeline.session import cause, own_error
@@ -118,8 +125,41 @@ def local_source(spark: "SparkSession", flags: SourceFlags, *, by_workers: bool 
     if flags.log is None:
         yield flags
         return
-    with local_log(spark, flags.log, by_workers=by_workers) as directory:
+    with local_log(spark, flags.log, by_workers=by_workers) as directory, _named(directory, flags.log):
         yield evolve(flags, log=directory)
+
+
+@contextmanager
+def _named(directory: Path, log: Place) -> "Iterator[None]":
+    """Name the log by its URI in notices and errors during the `with`, if the directory is a copy.
+
+    Raises:
+        ConfigError: a job failed; one line with the cause.
+
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from aclog.pipeline.log_copies import split
+    from aclog.pipeline.output_directory import place_of
+
+    place = place_of(log)
+    if isinstance(place, Path):
+        yield
+        return
+    names = {str(directory): place, str(directory.parent): split(place)[0]}
+    try:
+        with notices_renaming(names):
+            yield
+    except MetadataError as error:
+        error.args = tuple(renamed(each, names) if isinstance(each, str) else each for each in error.args)
+        raise
+    except OSError as error:
+        if isinstance(error.filename, str):
+            error.filename = renamed(error.filename, names)
+        raise
+    except (PySparkException, Py4JError) as error:
+        raise ConfigError(renamed(str(failure(error)), names)) from error
 
 
 def check_local_log(log: Place) -> None:
@@ -138,7 +178,7 @@ def checked_log(spark: "SparkSession", log: Place) -> Iterator[Path]:
     """
     from aclog.pipeline.log_copies import local_log
 
-    with local_log(spark, log, by_workers=True) as directory:
+    with local_log(spark, log, by_workers=True) as directory, _named(directory, log):
         if not isinstance(log, Path):
             check_log(directory)
         yield directory.absolute()
