@@ -71,6 +71,9 @@ ACL_FIELDS = ("resourceType", "resourceName", "patternType", "principal", "host"
 ACL_TYPE = pa.struct([(name, pa.string()) for name in ("id", *ACL_FIELDS)])
 """An ACL: enum names in upper case, the id as Kafka's 22 characters. A removal only has the id."""
 
+ACL_CODES = ("resourceType", "patternType", "operation", "permissionType")
+"""The fields of an ACL that are codes in the log and names in a table."""
+
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _BASE64_PAIRS = np.frombuffer(bytes(each for high in _BASE64 for low in _BASE64 for each in (high, low)), np.uint16)
 """The two characters for each value of 12 bits, as a uint16 in memory order."""
@@ -91,6 +94,25 @@ def acl_structs(buffer: bytes, acls: AclColumns) -> "pa.StructArray":
         _names(AclPermissionType, acls.permission_type),
     ]
     return pa.StructArray.from_arrays(columns, fields=list(ACL_TYPE))
+
+
+def has_unnamed_code(acls: AclColumns) -> NDArray[np.bool_]:
+    """Return which ACLs have a code without a name, whose text is UNKNOWN."""
+    unnamed: NDArray[np.bool_] = np.zeros(len(acls), np.bool_)
+    for kind, codes in (
+        (ResourceType, acls.resource_type),
+        (PatternType, acls.pattern_type),
+        (AclOperation, acls.operation),
+        (AclPermissionType, acls.permission_type),
+    ):
+        unnamed |= _unnamed(kind)[codes.astype(np.int16) + 128]
+    return unnamed
+
+
+@cache
+def _unnamed(kind: type[IntEnum]) -> NDArray[np.bool_]:
+    """Return which int8 codes have no name, from -128 on."""
+    return np.array([code_name(kind, code) == AclOperation.UNKNOWN.name for code in range(-128, 128)])
 
 
 def id_texts(ids: NDArray[np.uint8]) -> Array:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
-from itertools import accumulate, groupby
+from itertools import groupby
 from operator import or_
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +16,6 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from aclog.analysis.regions import Query, Root
 from aclog.analysis.timeline import Interval, Question, concerns_controllers
@@ -44,14 +43,15 @@ from aclog.metalog.records import (
     MetadataRecord,
     RecordType,
 )
-from aclog.pipeline.source.rows import columns_of
+from aclog.pipeline.history.log_table import DESCENDS, LogTable, read_log
+from aclog.pipeline.source.rows import UNKNOWN_CODES
 from aclog.snapshots.applier import Transactions
 from aclog.snapshots.deciding_kafka import KafkaChange, kafka_history
 from aclog.snapshots.history import Change, ChangeKind, first_image
 from aclog.snapshots.history import history as replayed
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import READ_BYTES
-from aclog.usage.arrow import ACL_FIELDS
+from aclog.usage.arrow import ACL_CODES, ACL_FIELDS
 
 # From additions and removals to ACLs and their intervals; contradictions fail the job.
 
@@ -126,7 +126,8 @@ def _rules(additions: DataFrame) -> DataFrame:
 
 def _by_content_order(rules: DataFrame) -> DataFrame:
     """Add to each ACL the previous one of the same content."""
-    window = Window.partitionBy(*ACL_FIELDS).orderBy("offset")
+    # by a number first: Spark sorts by the first 8 bytes, which many contents share
+    window = Window.partitionBy(F.xxhash64(*ACL_FIELDS), *ACL_FIELDS).orderBy("offset")
     return rules.withColumn(_BEFORE, F.lag(F.struct("id", f"{_REMOVED}.offset")).over(window))
 
 
@@ -276,8 +277,6 @@ def by_range(spans: Iterable[Span]) -> Iterator[tuple[int, Span]]:
 
 ADD = RecordType.ACCESS_CONTROL_ENTRY_RECORD.name
 REMOVE = RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD.name
-_CODES = ("resourceType", "patternType", "operation", "permissionType")
-"""The fields of an ACL that are codes in the log and names in the table."""
 
 
 @frozen(kw_only=True)
@@ -286,7 +285,8 @@ class Summary:
 
     `end_offset` is the end of the log at that time. `before` has the running maximum (ms) at the start of each range.
     `first` is (base offset, leader epoch) of the first batch to replay. `marker_batch_ends` has the end offset of each
-    batch with a marker, by its base offset. `unknown_codes`: whether some ACLs have codes without a name.
+    batch with a marker, by its base offset. `unknown_codes`: whether some ACLs have codes without a name. `ascending`:
+    whether no batch has an earlier time than one before it, so that the running maximum is the time of each.
     """
 
     end_offset: int
@@ -295,6 +295,7 @@ class Summary:
     markers: tuple[Marker, ...]
     marker_batch_ends: dict[int, int]
     unknown_codes: bool
+    ascending: bool
 
 
 def range_column(offset: Column) -> Column:
@@ -312,45 +313,46 @@ def millis(timestamp: Column) -> Column:
     return F.coalesce(F.unix_millis(timestamp), F.lit(-1))
 
 
-def has_unknown_code(prefix: str = "") -> Column:
+def has_unknown_code() -> Column:
     """Return whether an ACL has a code without a name: two ACLs that look equal in the table may differ."""
-    return F.lit(AclOperation.UNKNOWN.name).isin(*(F.col(prefix + name) for name in _CODES))
+    return F.lit(AclOperation.UNKNOWN.name).isin(*(F.col(name) for name in ACL_CODES))
 
 
-def summarize(log: DataFrame, start: int, timestamp: int) -> Summary:
-    """Read the log once; replay starts at the offset `start`, after a batch with this timestamp (-1 if none).
-
-    Raises:
-        DecodeError: a part of the log is damaged and was set aside.
-
-    """
+def summarize(log: LogTable, start: int, timestamp: int) -> Summary:
+    """Read the log once; replay starts at the offset `start`, after a batch with this timestamp (-1 if none)."""
     counts = F.col("offset") >= start
     marker = F.col("record_type").isin(*MARKERS) & counts
+    positions = ("offset", "batch_offset", "batch_end_offset", "leader_epoch")
     rows = (
-        log.groupBy(range_column(F.col("batch_offset")).alias("range"))
+        log.frame(*positions, "timestamp", "record_type", UNKNOWN_CODES, DESCENDS)
+        .groupBy(range_column(F.col("batch_offset")).alias("range"), F.spark_partition_id().alias("partition"))
         .agg(
+            F.min(millis(F.col("timestamp"))).alias("bottom"),
             F.max(millis(F.col("timestamp"))).alias("top"),
             F.max("offset").alias("last"),
             F.min(F.when(counts, F.struct("batch_offset", "leader_epoch"))).alias("first"),
             F.collect_list(F.when(marker, F.struct(*Marker._fields, "batch_end_offset"))).alias("markers"),
-            F.max((F.col("record_type") == ADD) & has_unknown_code("acl.")).alias("unknown"),
-            F.min("damage").alias("damage"),
+            F.max(UNKNOWN_CODES).alias("unknown"),
+            F.max(DESCENDS).alias("descends"),
         )
-        .orderBy("range")
+        .orderBy("range", "partition")
         .collect()
     )
-    damage = next((row.damage for row in rows if row.damage is not None), None)
-    if damage is not None:
-        raise DecodeError(f"{damage} (a log with a gap has no complete history)")
     markers = [marker for row in rows for marker in row.markers]
-    tops = accumulate((row.top for row in rows), max, initial=timestamp)
+    before: dict[int, int] = {}
+    ascending, top = True, timestamp
+    for row in rows:
+        before.setdefault(row["range"], top)
+        ascending &= not row.descends and row.bottom >= top
+        top = max(top, row.top)
     return Summary(
         end_offset=max((row.last + 1 for row in rows), default=start),
-        before=dict(zip((row.range for row in rows), tops, strict=False)),
+        before=before,
         first=min((tuple(row["first"]) for row in rows if row["first"] is not None), default=None),
         markers=tuple(sorted(Marker(*end_marker[:-1]) for end_marker in markers)),
         marker_batch_ends={end_marker.batch_offset: end_marker.batch_end_offset for end_marker in markers},
         unknown_codes=any(row.unknown for row in rows),
+        ascending=ascending,
     )
 
 
@@ -368,16 +370,17 @@ def with_running_time(log: DataFrame, before: dict[int, int]) -> DataFrame:
     return timed.withColumn("visible_at", F.greatest("top", "before")).drop("top", "before")
 
 
-def times_at(log: DataFrame, before: dict[int, int], batches: Iterable[int]) -> dict[int, int]:
+def times_at(log: LogTable, before: dict[int, int], batches: Iterable[int]) -> dict[int, int]:
     """Return the running maximum (ms) at these batches by base offset."""
     offsets = sorted(batches)
     if not offsets:
         return {}
     # equal ranges are joined first: comparing every batch with every end would be a nested loop
-    ends = _table(log.sparkSession, {"range": [range_of(at) for at in offsets], "end": offsets})
+    ends = _table(log.spark, {"range": [range_of(at) for at in offsets], "end": offsets})
     first, last = range_start(offsets[0]), offsets[-1]
     rows = (
-        log.where(F.col("offset").between(first, last) & (F.col("offset") == F.col("batch_offset")))
+        log.frame("offset", "batch_offset", "timestamp")
+        .where(F.col("offset").between(first, last) & (F.col("offset") == F.col("batch_offset")))
         .select(range_column(F.col("offset")).alias("range"), "offset", millis(F.col("timestamp")).alias("time"))
         .join(F.broadcast(ends), "range")
         .where(F.col("offset") <= F.col("end"))
@@ -428,13 +431,6 @@ def _table(spark: SparkSession, columns: dict[str, list[int]]) -> DataFrame:
 # The start of a log's history: the empty state, or the oldest checkpoint that the log continues from.
 
 
-_COLUMNS = from_arrow_schema(
-    columns_of(
-        ("offset", "batch_offset", "batch_end_offset", "leader_epoch", "timestamp", "record_type", "acl", "damage")
-    )
-)
-
-
 @frozen(kw_only=True)
 class Start:
     """The state that replay starts from.
@@ -463,20 +459,6 @@ class Start:
         return self.image.timestamp
 
 
-def read_log(spark: SparkSession, path: Path) -> DataFrame:
-    """Return the table of a log directory or a checkpoint with the columns that a history needs: no others are decoded.
-
-    All queries on it read what was committed when the first one was planned.
-    """
-    # With spark.sql.python.filterPushdown.enabled, Spark 4.3.0 plans a new read for each filter on a column of the
-    # source, even though the source takes no filters: a segment removed by retention in between would go unnoticed.
-    # So the columns that queries filter on are expressions over the source's.
-    log = spark.read.format("aclog").schema(_COLUMNS).load(str(path))
-    offset, kind = F.coalesce("offset", F.lit(-1)), F.coalesce("record_type", F.lit(""))
-    batch = F.coalesce("batch_offset", F.lit(-1))
-    return log.withColumns({"offset": offset, "batch_offset": batch, "record_type": kind})
-
-
 def start_of(spark: SparkSession, directory: Path) -> Start:
     """Return where replay of a log directory starts.
 
@@ -490,7 +472,7 @@ def start_of(spark: SparkSession, directory: Path) -> Start:
             return Start()
         image = first_image(reader, list_checkpoints(directory))
     path = directory / checkpoint_name(image.end_offset, image.epoch)
-    rules = _start_rules(read_log(spark, path), image.end_offset)
+    rules = _start_rules(read_log(spark, path).frame("record_type", "acl"), image.end_offset)
     counted = rules.agg(F.count("id").alias("rules"), F.max(has_unknown_code()).alias("unknown")).first()
     if counted is None or counted.rules != len(image.acls):
         count = 0 if counted is None else counted.rules
@@ -552,7 +534,7 @@ class FirstPass:
     """A log that was read once: its table, where replay starts, what it holds, and the spans of its transactions."""
 
     name: str
-    log: DataFrame
+    log: LogTable
     start: Start
     summary: Summary
     spans: TransactionSpans
@@ -614,14 +596,15 @@ def _check_follows(start: Start, summary: Summary, directory: Path) -> None:
 def timed_events(log_pass: FirstPass) -> DataFrame:
     """Return the events of a log; `visible_at` is the time of the first state with it, as --as-of TIME has it."""
     start, summary, spans = log_pass.start, log_pass.summary, log_pass.spans
-    in_ranges = log_pass.log.where(
-        (F.col("offset") >= range_start(start.offset)) & (F.col("offset") < log_pass.end_offset)
-    )
-    # the first record of every batch stays in, for the running maximum
-    needed = in_ranges.where(_changes() | (F.col("offset") == F.col("batch_offset")))
-    timed = with_running_time(
-        needed.select("offset", "batch_offset", "timestamp", "record_type", "acl"), summary.before
-    )
+    log = log_pass.log.frame("offset", "batch_offset", "timestamp", "record_type", "acl")
+    in_ranges = log.where((F.col("offset") >= range_start(start.offset)) & (F.col("offset") < log_pass.end_offset))
+    if summary.ascending:
+        own = {"range": range_column(F.col("batch_offset")), "visible_at": millis(F.col("timestamp"))}
+        timed = in_ranges.withColumns(own)
+    else:
+        # the first record of every batch stays in, for the running maximum
+        needed = in_ranges.where(_changes() | (F.col("offset") == F.col("batch_offset")))
+        timed = with_running_time(needed, summary.before)
     records = timed.where(_changes() & (F.col("offset") >= start.offset))
     times = times_at(log_pass.log, summary.before, (span.last for span in spans.deferred))
     deferred = {span: times[span.last] for span in spans.deferred}
@@ -632,7 +615,10 @@ def placed_events(log_pass: FirstPass) -> DataFrame:
     """Return the events of a log; `visible_at` is the end offset of the first state with it."""
     spans, ends = log_pass.spans, log_pass.summary.marker_batch_ends
     offset = F.col("offset")
-    changes = log_pass.log.where(_changes() & (offset >= log_pass.start.offset) & (offset < log_pass.end_offset))
+    columns = ("offset", "batch_offset", "batch_end_offset", "timestamp", "record_type", "acl")
+    changes = log_pass.log.frame(*columns).where(
+        _changes() & (offset >= log_pass.start.offset) & (offset < log_pass.end_offset)
+    )
     place = {"range": range_column(F.col("batch_offset")), "visible_at": F.col("batch_end_offset")}
     records = without_spans(changes.withColumns(place), spans.aborted)
     deferred = {span: ends[span.last] for span in spans.deferred}
@@ -658,7 +644,7 @@ def _events(log_pass: FirstPass, visible: DataFrame) -> DataFrame:
 
 # The history of ACLs on Spark: one row per ACL and interval in which it was in force, as the applier has it.
 #
-# The table of the log (`spark.read.format("aclog")`) is read twice: once for what the driver must know (transaction
+# The table of the log (log_table.py) is read twice: once for what the driver must know (transaction
 # markers, and the running maximum of timestamps per range of offsets), once for the ACLs. What is collected on the
 # driver grows with the number of transactions and of ranges (65,536 offsets each), not of ACLs. Only if the log
 # begins at a checkpoint, the driver reads that checkpoint as a whole as well, to check that it is complete and valid.

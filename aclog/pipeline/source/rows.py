@@ -31,7 +31,7 @@ from aclog.pipeline.spark_versions import (
     LessThan,
     LessThanOrEqual,
 )
-from aclog.usage.arrow import ACL_TYPE, acl_structs, id_texts, slices
+from aclog.usage.arrow import ACL_CODES, ACL_TYPE, acl_structs, has_unnamed_code, id_texts, slices
 
 # The schema of a metadata log as a table, in Arrow; Spark's types are derived from it.
 
@@ -504,6 +504,25 @@ def acl_column(buffer: bytes, rows: Rows) -> Array:
     return spread(pa.concat_arrays(parts), at, len(rows))
 
 
+UNKNOWN_CODES: Final = "unknown_codes"
+"""A column beside those of LOG_SCHEMA: whether a record adds an ACL with a code that has no name."""
+
+
+def unknown_code_column(buffer: bytes, rows: Rows) -> Array:
+    """Return UNKNOWN_CODES, without the texts of ACLs. Raises as `acl_column`."""
+    unknown = np.zeros(len(rows), np.bool_)
+    added = np.flatnonzero(rows.kind == records.RecordType.ACCESS_CONTROL_ENTRY_RECORD)
+    acls, undecoded = read_acls(buffer, rows.value_start[added], rows.value_end[added])
+    unknown[np.delete(added, undecoded)] = has_unnamed_code(acls)
+    removed = np.flatnonzero(rows.kind == records.RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD)
+    odd_removals = removed[~_plain_removals(buffer, rows.take(removed))]
+    for row in np.concatenate((added[undecoded], odd_removals)).tolist():
+        unknown[row] = AclOperation.UNKNOWN.name in [
+            _acl(decode_row(buffer, rows, row)).get(name) for name in ACL_CODES
+        ]
+    return pa.array(unknown)
+
+
 def _plain_removals(buffer: bytes, rows: Rows) -> Bools:
     data = np.frombuffer(buffer, np.uint8)
     plain: Bools = (rows.value_end - rows.value_start == _REMOVE_SIZE) & (bytes_at(data, rows.value_end - 1) == 0)
@@ -742,6 +761,7 @@ _RECORD_COLUMNS: MappingProxyType[str, Callable[[_Part], Array]] = MappingProxyT
         "scram": lambda part: scram_column(part.buffer, part.rows),
         "token": lambda part: token_column(part.buffer, part.rows),
         "opaque": _opaque,
+        UNKNOWN_CODES: lambda part: unknown_code_column(part.buffer, part.rows),
         "damage": lambda part: pa.nulls(len(part.rows), pa.string()),
     }
 )

@@ -1,9 +1,9 @@
-"""Small logs on Spark: quick queries, many ranges, and reading without the workers of the data source."""
+"""Small logs on Spark: quick queries, many ranges, and reading without Spark's workers."""
 
 import pytest
 
 from aclog.pipeline.history import intervals
-from tests.support.spark.history import log_frame
+from tests.support.spark.history import decoded_log
 from tests.support.spark.session import settings
 
 
@@ -29,6 +29,5 @@ def small_ranges(monkeypatch):
 
 @pytest.fixture
 def in_one_process(monkeypatch):
-    """Read logs by metalog's decoder: for small logs that is faster than the workers of the data source."""
-    monkeypatch.setattr("aclog.pipeline.history.intervals.read_log", log_frame)
-    monkeypatch.setattr("aclog.pipeline.history.intervals.read_log", log_frame)
+    """Read logs by metalog's decoder: for small logs that is faster than Spark's workers."""
+    monkeypatch.setattr("aclog.pipeline.history.intervals.read_log", decoded_log)

@@ -23,7 +23,7 @@ from aclog.usage.rules import deciding_rules_of_log
 from tests.support.builders.random_log import RandomLog
 from tests.support.builders.state_logs import damage, write_log
 from tests.support.builders.state_records import acl, removal
-from tests.support.spark.history import log_frame
+from tests.support.spark.history import decoded_log
 from tests.support.spark.history_check import check_offsets, check_recovered, check_times, states
 from tests.support.spark.session import settings
 
@@ -304,7 +304,7 @@ def test_a_log_that_loses_its_first_segment_before_the_first_pass(spark, tmp_pat
     def read_after_retention(spark, path):
         (path / segment_name(0)).unlink()
         write_log(path, [acl(2)], base=1)
-        return log_frame(spark, path)
+        return decoded_log(spark, path)
 
     monkeypatch.setattr("aclog.pipeline.history.intervals.read_log", read_after_retention)
     with pytest.raises(LogError, match=r"the log now begins at offset 1: expected 0, .* \(retention"):

@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+from attrs import frozen
+from pyspark.sql import SparkSession
 
 from aclog.authorizer.acl import code_name
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
@@ -24,7 +26,8 @@ _SCHEMA = pa.schema(
         ("timestamp", pa.timestamp("us", tz="UTC")),
         ("record_type", pa.string()),
         ("acl", pa.struct([(name, pa.string()) for name in _ACL])),
-        ("damage", pa.string()),
+        ("unknown_codes", pa.bool_()),
+        ("descends", pa.bool_()),
     ]
 )
 
@@ -41,11 +44,27 @@ def log_bytes(path):
         return b"".join(pieces)
 
 
-def log_frame(spark, path):
-    """The columns of the LOG table that the history needs."""
-    data = log_bytes(path)
-    rows = [row for position, _ in iter_batches(data) for row in _rows(decode_batch(data, position))]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_SCHEMA))
+@frozen
+class DecodedLog:
+    """What `aclog.pipeline.history.log_table.LogTable` is for the history."""
+
+    spark: SparkSession
+    rows: pa.Table
+
+    def frame(self, *columns):
+        """Some of the columns."""
+        return self.spark.createDataFrame(self.rows.select(columns))
+
+
+def decoded_log(spark, path):
+    """The columns that the history needs."""
+    data, top, rows = log_bytes(path), -1, []
+    for position, header in iter_batches(data):
+        for row in _rows(decode_batch(data, position)):
+            unknown = "UNKNOWN" in list((row["acl"] or {}).values())
+            rows.append(row | {"descends": header.max_timestamp < top, "unknown_codes": unknown})
+        top = max(top, header.max_timestamp)
+    return DecodedLog(spark, pa.Table.from_pylist(rows, schema=_SCHEMA))
 
 
 def _rows(batch):
