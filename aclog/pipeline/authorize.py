@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 from numpy.typing import NDArray
-from pyspark import Broadcast
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -26,7 +25,7 @@ from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses.kafka_log import TIMESTAMP
 from aclog.pipeline.event_form import EventForm
-from aclog.pipeline.session import broadcast
+from aclog.pipeline.session import Sent, broadcast
 from aclog.pipeline.spark_versions import arrow_schema, arrow_udf
 from aclog.usage.arrow import regrouped
 from aclog.usage.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer
@@ -285,7 +284,7 @@ def _request_columns(frame: DataFrame, *, own_time: bool) -> list[Column]:
     return [*columns, F.unix_micros(frame["timestamp"])] if own_time else columns
 
 
-def decide(table: pa.Table, sent: "Broadcast[AclIntervals]", settings: Settings) -> "pa.Array[Any]":
+def decide(table: pa.Table, sent: "Sent[AclIntervals]", settings: Settings) -> "pa.Array[Any]":
     """Return the decision code of each row of REQUEST_COLUMNS, and of the time where rows have their own."""
     columns = table.columns
     times = _times(columns[len(REQUEST_COLUMNS)]) if len(columns) > len(REQUEST_COLUMNS) else None
@@ -293,7 +292,7 @@ def decide(table: pa.Table, sent: "Broadcast[AclIntervals]", settings: Settings)
 
 
 @lru_cache(_AUTHORIZERS)
-def _authorizer(sent: "Broadcast[AclIntervals]", settings: Settings) -> BulkAuthorizer:
+def _authorizer(sent: "Sent[AclIntervals]", settings: Settings) -> BulkAuthorizer:
     """Return the authorizer of a worker process, kept from task to task: it remembers what it has decided.
 
     Spark reuses worker processes, and the broadcast is the same object in all tasks of one process.
@@ -361,8 +360,8 @@ def simulated(
 class _Side:
     """What decides on one side."""
 
-    rules: "Broadcast[AclIntervals]"
-    decisions: "Broadcast[NDArray[np.int8]]"
+    rules: "Sent[AclIntervals]"
+    decisions: "Sent[NDArray[np.int8]]"
     """The number of the decision of each code, from min(DecisionCode) on: codes of two sets of ACLs are unrelated."""
     settings: Settings
 
@@ -536,10 +535,10 @@ def register(
 class _Decisions:
     """The ACLs and settings of workers; each executor gets the broadcasts once, and a worker caches its decisions."""
 
-    rules: "Broadcast[AclIntervals]"
-    allowing: "Broadcast[NDArray[np.bool_]]"
+    rules: "Sent[AclIntervals]"
+    allowing: "Sent[NDArray[np.bool_]]"
     """DecisionTexts.allowing."""
-    texts: "Broadcast[DecisionTexts]"
+    texts: "Sent[DecisionTexts]"
     settings: Settings
     fails: bool
     timed: bool

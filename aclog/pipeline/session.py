@@ -1,15 +1,17 @@
 """The Spark session, its errors, and what jobs share."""
 
 import os
+import pickle
 import re
+import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import pyspark
-from pyspark import Broadcast
+from attrs import field, frozen
 from pyspark.sql import SparkSession
 
 from aclog.metalog.errors import ConfigError
@@ -52,8 +54,9 @@ def open_session(master: str | None = None, settings: Mapping[str, str] | None =
     """
     if (master or os.environ.get("SPARK_REMOTE", "")).startswith("sc://"):
         raise ConfigError(
-            "Spark Connect (sc://...) has no broadcast variables, by which ACLs reach the workers: "
-            "expected --master local[*] or spark://HOST:7077 without SPARK_REMOTE, or spark-submit"
+            "Spark Connect (sc://...) gives commands no access to the stores of its server: expected --master local[*] "
+            "or spark://HOST:7077 without SPARK_REMOTE, or spark-submit; functions of aclog.pipeline run on it "
+            "(docs/spark.md: Spark Connect)"
         )
     # Spark would start workers with the first `python3` on the path, which may lack PyArrow and aclog.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -137,26 +140,61 @@ def _last_line(text: str) -> str:
     return str(lines[-1] if lines else text.split("\n", 1)[0])
 
 
-# Data that every worker receives once: the ACLs that decide.
+# Data that every worker receives: the ACLs that decide.
 
 
 _Value = TypeVar("_Value")
+_Sent_co = TypeVar("_Sent_co", covariant=True)
 
 
-def broadcast(spark: SparkSession, value: _Value) -> "Broadcast[_Value]":
-    """Send a value to all workers of a session.
+class Sent(Protocol[_Sent_co]):
+    """A value that workers have. In all tasks of a worker process, what is sent once is equal, and has one hash."""
+
+    @property
+    def value(self) -> _Sent_co:
+        """The value."""
+        ...
+
+    def __hash__(self) -> int: ...
+
+
+@frozen
+class Enclosed(Generic[_Value]):
+    """A value inside the functions that use it."""
+
+    value: _Value = field(eq=False, repr=False)
+    token: str = field(factory=lambda: secrets.token_hex(16))
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Return whether a session is one of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+MOST_ENCLOSED: Final = 48 << 20
+"""Bytes: Spark Connect sends a plan as one message of up to 128 MiB, and a plan may have two such values."""
+
+
+def broadcast(spark: SparkSession, value: _Value) -> Sent[_Value]:
+    """Send a value to all workers of a session: as a broadcast variable, which Spark Connect does not have.
+
+    With Spark Connect, each function has the value inside it, and each task receives it.
 
     Raises:
-        ConfigError: a session of Spark Connect, which has no broadcast variables.
+        ConfigError: a session of Spark Connect, and a value of more than MOST_ENCLOSED bytes.
 
     """
-    if type(spark).__module__.startswith("pyspark.sql.connect."):
+    if not is_connect(spark):
+        sent: Sent[_Value] = spark.sparkContext.broadcast(value)
+        return sent
+    size = len(pickle.dumps(value))
+    if size > MOST_ENCLOSED:
         raise ConfigError(
-            "decisions do not run on Spark Connect, which has no broadcast variables to send ACLs by: expected a "
-            "classic session (--master spark://HOST:7077, or spark-submit); format('aclog'), history and ingest do run "
-            "on it"
+            f"{size:,} bytes for the workers, such as ACLs: a session of Spark Connect, which has no broadcast "
+            f"variables, sends up to {MOST_ENCLOSED:,}: expected fewer ACLs, or a classic session "
+            "(--master spark://HOST:7077, or spark-submit)"
         )
-    return spark.sparkContext.broadcast(value)
+    return Enclosed(value)
 
 
 # Pieces of work done by Spark's workers, as aclog.usage.judging does them in processes of one machine.
@@ -176,9 +214,11 @@ def each_on_spark(spark: SparkSession, parts: Sequence[P], make: Callable[[], Ca
     be there under the same path.
 
     Raises:
-        ConfigError: a session of Spark Connect. Errors of the work fail the job (aclog.pipeline.session).
+        ConfigError: a session of Spark Connect, which has no RDDs. Errors of the work fail the job.
 
     """
+    if is_connect(spark):
+        raise ConfigError("Spark Connect has no RDDs: expected a classic session (--master spark://HOST:7077)")
     sent = broadcast(spark, make)
     context = spark.sparkContext
     together = context.defaultParallelism * _TASKS_OF_A_CORE
@@ -187,11 +227,11 @@ def each_on_spark(spark: SparkSession, parts: Sequence[P], make: Callable[[], Ca
         yield from context.parallelize(some, len(some)).map(partial(_work, sent)).collect()
 
 
-def _work(sent: "Broadcast[Callable[[], Callable[[Any], Any]]]", part: Any) -> Any:
+def _work(sent: Sent[Callable[[], Callable[[Any], Any]]], part: Any) -> Any:
     return _function(sent)(part)
 
 
 @lru_cache(1)
-def _function(sent: "Broadcast[Callable[[], Callable[[Any], Any]]]") -> Callable[[Any], Any]:
+def _function(sent: Sent[Callable[[], Callable[[Any], Any]]]) -> Callable[[Any], Any]:
     """Return the function of a worker process, cached between tasks: the broadcast is the same object in all."""
     return sent.value()

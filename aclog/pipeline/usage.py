@@ -10,7 +10,6 @@ from typing import Any, Final, Self, TypeAlias
 import numpy as np
 import pyarrow as pa
 from attrs import asdict, frozen
-from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -20,7 +19,7 @@ from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.authorize import decision_code, with_decision, with_texts
-from aclog.pipeline.session import broadcast
+from aclog.pipeline.session import Sent, broadcast
 from aclog.pipeline.storage import has_file, is_directory, joined
 from aclog.usage.accesses.access_batch import LOGGED_DECISION, note_text
 from aclog.usage.accesses.access_log import INCOMPLETE, check_complete
@@ -75,7 +74,7 @@ class AccessRows:
 
     frame: DataFrame
     """The columns REQUEST_COLUMNS, `timestamp` and, if there is one, `loggedDecision`, or the numbers of the parts."""
-    parts: "Broadcast[Sequence[ParquetPart]] | None" = None
+    parts: "Sent[Sequence[ParquetPart]] | None" = None
 
     @classmethod
     def of_frame(cls, accesses: DataFrame) -> Self:
@@ -103,12 +102,12 @@ class AccessRows:
         return None if row is None else row.latest
 
 
-def _latest(parts: "Broadcast[Sequence[ParquetPart]]", batches: Batches) -> Batches:
+def _latest(parts: "Sent[Sequence[ParquetPart]]", batches: Batches) -> Batches:
     for part in _parts(parts, batches):
         yield pa.record_batch([pa.array([latest_time(part)], pa.int64())], names=["latest"])
 
 
-def _parts(parts: "Broadcast[Sequence[ParquetPart]]", batches: Batches) -> Iterator[ParquetPart]:
+def _parts(parts: "Sent[Sequence[ParquetPart]]", batches: Batches) -> Iterator[ParquetPart]:
     for batch in batches:
         yield from (parts.value[at] for at in np.asarray(batch.column(0)).tolist())
 
@@ -129,7 +128,7 @@ class CountedLog:
 
 
 @contextmanager
-def count_log(accesses: AccessRows, sent: "Broadcast[AclIntervals]", judged: Judged) -> Iterator[CountedLog]:
+def count_log(accesses: AccessRows, sent: "Sent[AclIntervals]", judged: Judged) -> Iterator[CountedLog]:
     """Count the rows of a log, all with one pass over it; the result is held until this is left.
 
     Tasks add up what they see, and the JVM adds up their results: a distinct access is shuffled once per task, and more
@@ -167,7 +166,7 @@ class _How:
 
 
 def _counting(
-    parts: "Broadcast[Sequence[ParquetPart]] | None", sent: "Broadcast[AclIntervals]", how: _How
+    parts: "Sent[Sequence[ParquetPart]] | None", sent: "Sent[AclIntervals]", how: _How
 ) -> Callable[[Batches], Batches]:
     def count(batches: Batches) -> Batches:
         """Count one partition, on a worker."""
@@ -186,7 +185,7 @@ def _counting(
     return count
 
 
-def _rows(parts: "Broadcast[Sequence[ParquetPart]]", batches: Batches) -> Batches:
+def _rows(parts: "Sent[Sequence[ParquetPart]]", batches: Batches) -> Batches:
     for part in _parts(parts, batches):
         yield from read_plain(part)
 
@@ -212,7 +211,7 @@ def _untimed(counts: Iterable[tuple[str | None, int]]) -> UnreadAccesses:
 
 
 @lru_cache(1)
-def _memory(sent: "Broadcast[AclIntervals]", settings: Settings, *, own_time: bool) -> SeenAccesses:
+def _memory(sent: "Sent[AclIntervals]", settings: Settings, *, own_time: bool) -> SeenAccesses:
     """Return the accesses that a worker process has seen, kept from task to task."""
     if own_time:
         return SeenAccesses(necessary_acls(sent, settings))
@@ -220,7 +219,7 @@ def _memory(sent: "Broadcast[AclIntervals]", settings: Settings, *, own_time: bo
 
 
 @lru_cache(2)
-def necessary_acls(sent: "Broadcast[AclIntervals]", settings: Settings) -> NecessaryAcls:
+def necessary_acls(sent: "Sent[AclIntervals]", settings: Settings) -> NecessaryAcls:
     """Return the index of ACLs of a worker process, kept from task to task."""
     return NecessaryAcls.of(sent.value, settings)
 
@@ -234,9 +233,7 @@ _RULE_ROWS = 1 << 16
 _KEEP_SCHEMA = pa.schema([pa.field("ordinal", pa.int32())])
 
 
-def rule_usage(
-    decided: DataFrame, sent: "Broadcast[AclIntervals]", settings: Settings, window: WindowRules
-) -> RuleUsage:
+def rule_usage(decided: DataFrame, sent: "Sent[AclIntervals]", settings: Settings, window: WindowRules) -> RuleUsage:
     """Return the usage by distinct accesses without errors: COUNTED with `decision_code` and `decision_code_at_end`.
 
     A task holds a few numbers per ACL, and distinct groups of ACLs that cover for one another. Each group keeps the ACL
@@ -270,7 +267,7 @@ def _by_rule(some: DataFrame) -> DataFrame:
     return sums.select("ordinal", "matched", "needed", "last_matched", "by.*")
 
 
-def _tallying(sent: "Broadcast[AclIntervals]", window: "Broadcast[WindowRules]", settings: Settings) -> Any:
+def _tallying(sent: "Sent[AclIntervals]", window: "Sent[WindowRules]", settings: Settings) -> Any:
     def tally(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Tally one partition, on a worker."""
         tally = Tally(necessary_acls(sent, settings), window.value)
@@ -284,7 +281,7 @@ def _tallying(sent: "Broadcast[AclIntervals]", window: "Broadcast[WindowRules]",
     return tally
 
 
-def _keeping(sent: "Broadcast[Int64s]") -> Any:
+def _keeping(sent: "Sent[Int64s]") -> Any:
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in regrouped(batches, _RULE_ROWS):
             ordinals = rules_to_keep(table.column("group").combine_chunks(), sent.value)
@@ -433,7 +430,7 @@ def usage(
 
 
 def _report_on_workers(
-    counted: CountedLog, judged: Judged, sent: "Broadcast[AclIntervals]", top: int, unread: UnreadAccesses
+    counted: CountedLog, judged: Judged, sent: "Sent[AclIntervals]", top: int, unread: UnreadAccesses
 ) -> UsageReport:
     decided = _decided(counted.accesses, judged).persist()
     try:

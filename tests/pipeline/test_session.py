@@ -6,12 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.settings import Settings
-from aclog.metalog.errors import ConfigError
-from aclog.pipeline.authorize import decision_codes
 from aclog.pipeline.source import register
-from aclog.usage.decisions.intervals import Rules
 from tests.support.cli.command import aclog
 
 LOG = Path(__file__).parents[1] / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"
@@ -50,12 +45,4 @@ def test_a_server_of_spark_connect_is_refused(tmp_path, monkeypatch, remote):
     master = () if remote else ("--master", "sc://127.0.0.1:15002")
     refused = aclog("spark", "ingest", tmp_path, "--out", tmp_path / "out", *master)
     assert (refused.code, refused.out) == (2, "")
-    assert refused.complaint.startswith("Spark Connect (sc://...) has no broadcast variables")
-
-
-def test_a_frame_of_spark_connect_is_refused_where_acls_are_broadcast():
-    """Such frames need gRPC to be made; the module of their session is what tells them apart."""
-    session = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    frame = type("DataFrame", (), {"sparkSession": session})()
-    with pytest.raises(ConfigError, match="decisions do not run on Spark Connect"):
-        decision_codes(frame, Rules.of_image(AclsImage.empty()), Settings())
+    assert refused.complaint.startswith("Spark Connect (sc://...) gives commands no access to the stores of its server")
