@@ -4,6 +4,7 @@ This module does not import PySpark: a refusal does not wait for it.
 """
 
 import re
+from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import unquote
@@ -13,6 +14,18 @@ from aclog.metalog.native import regex
 
 Place: TypeAlias = Path | str
 """A directory of this machine, or the URI of one in another store (`s3a://BUCKET/KEY`)."""
+
+
+class Mode(StrEnum):
+    """What becomes of an output that exists: a value of --mode."""
+
+    ERROR = "error"
+    """It is refused."""
+    OVERWRITE = "overwrite"
+    """The new output replaces it."""
+    APPEND = "append"
+    """It gets the new rows too."""
+
 
 _URI: Final = regex(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://(?P<authority>[^/]*))?(?P<path>(?:/.*)?)", re.DOTALL
@@ -79,10 +92,11 @@ def local_directory(name: Path | str, flag: str, why: str) -> Path:
     )
 
 
-def check_new(out: Path | str) -> Place:
+def check_new(out: Path | str, mode: Mode = Mode.ERROR) -> Place:
     """Refuse an output directory of this machine that exists, before the job rather than after it; return the place.
 
-    Another store is examined once there is a session (`aclog.pipeline.outputs.check_absent`).
+    With another mode, refuse what is no directory. Another store is examined once there is a session
+    (`aclog.pipeline.outputs.check_absent`).
 
     Raises:
         ConfigError: `out` exists, or its parent directory does not.
@@ -90,6 +104,10 @@ def check_new(out: Path | str) -> Place:
     """
     place = place_of(out)
     if isinstance(place, str):
+        return place
+    if mode is not Mode.ERROR and place.exists():
+        if not place.is_dir():
+            raise ConfigError(f"{place}: expected a directory that this command has written")
         return place
     if place.exists():
         raise ConfigError(f"{place}: exists already: expected the name of a directory to create")

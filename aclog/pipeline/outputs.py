@@ -7,6 +7,12 @@ the schema of the table, or reads all of its files, fails on it. A reader that i
 rows, that reads a glob such as `part-*`, or that ignores corrupt files, does not. The deletion of the marker, which is
 one atomic request, publishes the table; then `_SUCCESS` is created. A job that is killed leaves its markers.
 
+An output that is overwritten or appended to keeps its files until the new ones are complete. On this machine, an append
+links the former files into the directory beside, and two renames exchange it for the former output; between them DIR
+is missing. In another store, the new files are beside the former ones while the marker is there; the former ones are
+deleted before it is. A failed job deletes its own files, and then the marker: the former output is as before. A marker
+lists the former files, so that they can be kept after a job that was killed.
+
 A marker names its job by a random token. A job publishes a table only if the marker is its own and the table consists
 of the files that it wrote, and on failure it deletes only these files. Between this check and the deletion of the
 marker, no store excludes other writers.
@@ -21,6 +27,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal, TypeAlias
@@ -33,7 +40,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline import storage
-from aclog.pipeline.output_directory import Place, check_new, hadoop_name
+from aclog.pipeline.output_directory import Mode, Place, check_new, hadoop_name
 from aclog.usage.accesses.access_log import INCOMPLETE
 
 Form: TypeAlias = Literal["parquet", "json"]
@@ -52,12 +59,24 @@ _FILE: Final = re.compile(r"part-[0-9]+-(?P<job>[0-9a-f]{32}|[0-9a-f-]{36})[-.]"
 PARQUET: Final[Mapping[str, Form]] = {"": "parquet"}
 """An output that is one table."""
 
+_OWN: Final = re.compile(r"part-.*|_SUCCESS|\..*\.crc", re.DOTALL)
+"""The name of a file of an output that is complete."""
 
-def check_absent(spark: SparkSession, out: Place) -> None:
-    """Refuse an output that exists, in any store. Raises ConfigError: it exists, or the store cannot be reached."""
+
+def check_absent(
+    spark: SparkSession, out: Place, mode: Mode = Mode.ERROR, tables: Mapping[str, Form] = PARQUET
+) -> None:
+    """Refuse an output that exists, in any store; with another mode, what is no output of these tables.
+
+    Raises:
+        ConfigError: it exists, has other files, or is incomplete; or the store cannot be reached.
+
+    """
     if isinstance(out, Path):
-        check_new(out)
-    elif storage.exists(spark, out):
+        check_new(out, mode)
+    if mode is not Mode.ERROR:
+        _former_of(spark, out, tables)
+    elif isinstance(out, str) and storage.exists(spark, out):
         raise _exists(spark, out)
 
 
@@ -65,11 +84,48 @@ def _exists(spark: SparkSession, out: str) -> ConfigError:
     names = storage.children(spark, out)
     below = (name for table in names for name in storage.children(spark, storage.joined(out, table)))
     if any(name.startswith(INCOMPLETE) for name in (*names, *below)):
-        return ConfigError(
-            f"{out}: the incomplete output of a job that runs, failed or was killed: expected a new name; if no job "
-            "writes it any more, delete it"
-        )
+        return _incomplete(out)
     return ConfigError(f"{out}: exists already: expected the name of a directory to create")
+
+
+def _incomplete(out: str) -> ConfigError:
+    return ConfigError(
+        f"{out}: the incomplete output of a job that runs, failed or was killed: expected a new name; if no job "
+        "writes it any more, delete it, except for former files that its marker may list"
+    )
+
+
+_Names: TypeAlias = Mapping[str, frozenset[str]]
+"""The names of the files in each table."""
+
+
+def _former_of(spark: SparkSession, out: Place, tables: Mapping[str, Form]) -> _Names | None:
+    """Return the files of an output that exists, None without an output. Raises as `check_absent`."""
+    if not (out.exists() if isinstance(out, Path) else storage.exists(spark, out)):
+        return None
+    place = str(out)
+    subdirectories = {table for table in tables if table}
+    former = {}
+    for table in ("", *sorted(subdirectories)):
+        directory = storage.joined(place, table) if table else place
+        names = _names_in(spark, out, table)
+        if any(name.startswith(INCOMPLETE) for name in names):
+            raise _incomplete(place)
+        for name in sorted(names - (subdirectories if not table else set())):
+            if not _OWN.fullmatch(name):
+                raise ConfigError(
+                    f"{storage.joined(directory, name)}: no file of such an output: expected an output that this "
+                    "command wrote with the same tables, or a new name"
+                )
+        former[table] = names - subdirectories
+    return former
+
+
+def _names_in(spark: SparkSession, out: Place, table: str) -> frozenset[str]:
+    if isinstance(out, str):
+        return frozenset(storage.children(spark, storage.joined(out, table) if table else out))
+    directory = out / table
+    return frozenset(path.name for path in directory.iterdir()) if directory.is_dir() else frozenset()
 
 
 @frozen(kw_only=True)
@@ -79,6 +135,8 @@ class NewOutput:
     spark: SparkSession
     at: Place
     """The directory to write to."""
+    former: str | None = None
+    """The output to which this one is appended."""
     job: "_Job | None" = None
     """What this job wrote to a store."""
 
@@ -86,9 +144,10 @@ class NewOutput:
         """Write the rows of a table, as files that Spark names `part-...`.
 
         Raises:
-            ConfigError: another process writes to the table.
+            ConfigError: another process writes to the table, or it is appended to and has other columns.
 
         """
+        self._check_columns(frame, table)
         if self.job is None:
             frame.write.format(form).save(self._place(table))
             return
@@ -108,39 +167,63 @@ class NewOutput:
             storage.copy_from_local(self.spark, Path(scratch, name), storage.joined(self._place(table), name))
 
     def read(self, table: str = "") -> DataFrame:
-        """Return the rows that were written to a table, which need not be complete."""
-        return self.spark.read.parquet(storage.joined(self._place(table), "part-*"))
+        """Return the rows that this job wrote to a table, which need not be complete."""
+        names = ["part-*"] if self.job is None else self.job.written(table)
+        return self.spark.read.parquet(*(storage.joined(self._place(table), name) for name in names))
+
+    def _check_columns(self, frame: DataFrame, table: str) -> None:
+        if self.former is None:
+            return
+        former = storage.joined(self.former, table) if table else self.former
+        columns, expected = (
+            [f"{each.name} {each.dataType.simpleString()}" for each in one.schema]
+            for one in (frame, self.spark.read.parquet(storage.joined(former, "part-*")))
+        )
+        if columns != expected:
+            other = next(pair for pair in zip_longest(columns, expected, fillvalue="none") if pair[0] != pair[1])
+            raise ConfigError(
+                f"{former}: has the column {other[1]} where the new rows have {other[0]}: expected the same columns"
+            )
 
     def _place(self, table: str) -> str:
         return storage.joined(hadoop_name(self.at), table) if table else hadoop_name(self.at)
 
 
 @contextmanager
-def new_output(spark: SparkSession, out: Place, tables: Mapping[str, Form] = PARQUET) -> Iterator[NewOutput]:
+def new_output(
+    spark: SparkSession, out: Place, tables: Mapping[str, Form] = PARQUET, mode: Mode = Mode.ERROR
+) -> Iterator[NewOutput]:
     """Yield an output to write to; on success readers accept it, and on failure what was written is deleted.
 
     `tables` has the form of each table by its name below `out`. An output in a store of which a table is published
-    already is not deleted: the error states what is published.
+    already is not deleted: the error states what is published. `mode`: what becomes of an output that exists.
 
     Raises:
-        ConfigError: `out` exists, its parent directory on this machine does not, the store cannot be reached, or
-            another process deleted the output or wrote to it.
+        ConfigError: as `check_absent`, its parent directory on this machine does not exist, or another process deleted
+            the output or wrote to it.
 
     """
-    check_absent(spark, out)
+    check_absent(spark, out, mode, tables)
+    former = None if mode is Mode.ERROR else _former_of(spark, out, tables)
+    appended = hadoop_name(out) if mode is Mode.APPEND and former and any(map(_rows_of, former.values())) else None
     if isinstance(out, Path):
-        with _beside(out) as unfinished:
-            yield NewOutput(spark=spark, at=unfinished)
+        with _beside(spark, out, former, mode) as unfinished:
+            yield NewOutput(spark=spark, at=unfinished, former=appended)
         return
-    job = _Job(spark=spark, out=out, forms={"": "parquet", **tables})
+    job = _Job(spark=spark, out=out, forms={"": "parquet", **tables}, former=former or {}, mode=mode)
     try:
         job.begin()
-        yield NewOutput(spark=spark, at=out, job=job)
+        yield NewOutput(spark=spark, at=out, job=job, former=appended)
         job.check()
     except BaseException:
         job.discard()
         raise
     job.publish()
+
+
+def _rows_of(names: Iterable[str]) -> list[str]:
+    """Return the names of the files with rows, and of their checksums."""
+    return sorted(name for name in names if name != _SUCCESS)
 
 
 @define(eq=False, kw_only=True)
@@ -151,6 +234,9 @@ class _Job:
     out: str
     forms: Mapping[str, Form]
     """By the name of each table below `out`; the first is `out` itself, whose marker excludes any other job."""
+    former: _Names
+    """The files of the output that exists, if any."""
+    mode: Mode
     token: str = field(init=False, factory=lambda: secrets.token_hex(16))
     _written: dict[str, frozenset[str]] = field(init=False, factory=dict)
     """The names of the files in each table that has a marker of this job, in the order of `forms`."""
@@ -158,7 +244,7 @@ class _Job:
     def begin(self) -> None:
         """Create the markers. Raises ConfigError: another process creates the same output."""
         for table in self.forms:
-            if not storage.create(self.spark, self._marker(table), self._content()):  # of two jobs, one continues
+            if not storage.create(self.spark, self._marker(table), self._content(table)):  # of two jobs, one continues
                 raise _exists(self.spark, self.out)
             try:
                 self._check_files(table)
@@ -167,6 +253,12 @@ class _Job:
                     storage.delete(self.spark, self._marker(table))
                 raise
             self._written[table] = frozenset()
+            if _SUCCESS in self.former.get(table, ()):
+                storage.delete(self.spark, storage.joined(self._place(table), _SUCCESS))
+
+    def written(self, table: str) -> list[str]:
+        """Return the names of the files that were written to a table."""
+        return sorted(self._written[table])
 
     @contextmanager
     def one_write(self, table: str) -> Iterator[None]:
@@ -188,7 +280,7 @@ class _Job:
 
     def _record_files(self, table: str) -> None:
         """Take the files for this job's if one job wrote every file: a job names its files by one random number."""
-        jobs = {name: _FILE.match(name) for name in self._names(table)}
+        jobs = {name: _FILE.match(name) for name in self._names(table) - self.former.get(table, frozenset())}
         if len({match["job"] for match in jobs.values() if match}) == 1:
             self._written[table] = frozenset(name for name, match in jobs.items() if match)
 
@@ -205,6 +297,9 @@ class _Job:
         try:
             for table in order:
                 self._check_own(table)
+                if self.mode is Mode.OVERWRITE:
+                    for name in _rows_of(self.former.get(table, ())):
+                        storage.delete(self.spark, storage.joined(self._place(table), name))
                 requested.add(table)
                 storage.delete(self.spark, self._marker(table))
                 storage.create(self.spark, storage.joined(self._place(table), _SUCCESS), b"")
@@ -224,9 +319,15 @@ class _Job:
         for name in self._written[table]:
             with suppress(ConfigError):  # deleted by another process
                 storage.delete(self.spark, storage.joined(self._place(table), name))
-        if self._is_own(table) and self._names(table) <= {self._marker_name(table)}:
+        former = self.former.get(table)
+        kept = {*(former or ()), *(self.forms if self.former and not table else ())}
+        if self._is_own(table) and self._names(table) <= {self._marker_name(table), *kept}:
             storage.delete(self.spark, self._marker(table))
-            if storage.exists(self.spark, self._place(table)):  # an empty directory, where a store has these
+            if former and _SUCCESS in former:
+                storage.create(self.spark, storage.joined(self._place(table), _SUCCESS), b"")
+            if not kept and storage.exists(
+                self.spark, self._place(table)
+            ):  # an empty directory, where a store has these
                 storage.delete(self.spark, self._place(table))
 
     def _check_own(self, table: str) -> None:
@@ -234,7 +335,8 @@ class _Job:
             raise ConfigError(f"{self._marker(table)}: deleted or replaced by another process while this job ran")
 
     def _check_files(self, table: str) -> None:
-        expected = {self._marker_name(table), *self._written.get(table, ()), *(self.forms if not table else ())}
+        expected = {self._marker_name(table), *self._written.get(table, ()), *self.former.get(table, ())}
+        expected |= set(self.forms if not table else ())
         for name in sorted(self._names(table) - expected):
             raise ConfigError(
                 f"{storage.joined(self._place(table), name)}: written by another process while this job ran: expected "
@@ -243,7 +345,7 @@ class _Job:
 
     def _is_own(self, table: str) -> bool:
         marker = self._marker(table)
-        return storage.exists(self.spark, marker) and storage.read_bytes(self.spark, marker) == self._content()
+        return storage.exists(self.spark, marker) and storage.read_bytes(self.spark, marker) == self._content(table)
 
     def _state(self, tables: Iterable[str], requested: AbstractSet[str]) -> str:
         """Return which tables are published, after a failure to publish every table."""
@@ -270,17 +372,52 @@ class _Job:
     def _marker_name(self, table: str) -> str:
         return _MARKERS[self.forms[table]]
 
-    def _content(self) -> bytes:
-        return _TEXT + f"job {self.token}\n".encode()
+    def _content(self, table: str) -> bytes:
+        former = [f"former file {name}\n" for name in _rows_of(self.former.get(table, ()))]
+        return _TEXT + "".join((f"job {self.token}\n", *former)).encode()
 
 
 @contextmanager
-def _beside(out: Path) -> Iterator[Path]:
-    """Yield a directory next to `out` to write to; it is renamed to `out` on success and deleted on failure."""
+def _beside(spark: SparkSession, out: Path, former: _Names | None, mode: Mode) -> Iterator[Path]:
+    """Yield a directory next to `out` to write to; it becomes `out` on success and is deleted on failure."""
     # next to `out`, so that the rename stays on one file system and is atomic; a random name, as two jobs may race
-    partial = out.absolute().with_name(f"{out.name}.{secrets.token_hex(4)}.part")
+    place = out.absolute() if former is None else out.resolve()
+    partial = place.with_name(f"{place.name}.{secrets.token_hex(4)}.part")
     try:
         yield partial
-        partial.rename(out)
+        if former is None:
+            partial.rename(place)
+        else:
+            if mode is Mode.APPEND:
+                _link_rows(place, partial, former)
+            _exchange(spark, partial, place, former)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _link_rows(source: Path, target: Path, former: _Names) -> None:
+    for table, names in former.items():
+        for name in _rows_of(names):
+            here, there = source / table / name, target / table / name
+            try:
+                there.hardlink_to(here)
+            except OSError:  # a file system without links
+                shutil.copy2(here, there)
+
+
+def _exchange(spark: SparkSession, partial: Path, out: Path, former: _Names) -> None:
+    """Put a directory in the place of an output. Raises ConfigError: it has other files than at the beginning."""
+    replaced = partial.with_suffix(".former")
+    out.rename(replaced)
+    try:
+        _check_same(spark, replaced, out, former)
+        partial.rename(out)
+    except BaseException:
+        replaced.rename(out)
+        raise
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _check_same(spark: SparkSession, there: Path, out: Path, former: _Names) -> None:
+    if any(_names_in(spark, there, table) - set(former) != names for table, names in former.items()):
+        raise ConfigError(f"{out}: written by another process while this job ran: expected an output of this job alone")

@@ -6,7 +6,7 @@ import pytest
 
 from aclog.cli.spark.flags import DELTA_CONFIGURATION, SessionFlags
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.output_directory import check_new, local_directory
+from aclog.pipeline.output_directory import Mode, check_new, local_directory
 from tests.support.cli.command import aclog
 
 
@@ -66,6 +66,25 @@ def test_where_an_output_goes(tmp_path):
         check_new("file://host/x")
     with pytest.raises(ConfigError, match="no such directory"):
         check_new(f"{tmp_path.as_uri()}/missing/x")
+
+
+def test_modes_that_a_command_does_not_have(tmp_path):
+    (tmp_path / "acls").write_text("")
+    source, requests = ("--acls", tmp_path / "acls"), ("--requests", tmp_path / "acls")
+    for arguments, text in (
+        (("history", "--log", LOG, "--mode", "append"), "a history is that of the whole log"),
+        (("usage", *requests, *source, "--mode", "append"), "a report is that of a whole window"),
+        (("simulate", *requests, *source, "--to-log", LOG, "--mode", "append"), "a simulation is that of all"),
+        (("ingest", LOG, "--mode", "append"), "expected --append, which adds each line once"),
+        (("ingest", LOG, "--append", "--mode", "overwrite"), "--mode overwrite: not with --append"),
+        (("authorize", *requests, *source, "--as", "ocsf", "--mode", "append"), "not with --as"),
+        (("authorize", *requests, *source, "--mode", "append"), "expected a directory that this command has written"),
+    ):
+        out = tmp_path / ("acls" if "--as" not in arguments and arguments[0] == "authorize" else "out")
+        refused = aclog("spark", *arguments, "--out", out, "--master", "local[no session is needed]")
+        assert (refused.code, refused.lines) == (2, []), refused
+        assert text in refused.err
+    assert check_new(tmp_path, Mode.APPEND) == tmp_path
 
 
 def test_a_database_is_in_files_alone(tmp_path):

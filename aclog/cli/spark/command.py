@@ -12,15 +12,20 @@ from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.cli.spark.flags import (
     AppendFlags,
+    AppendMode,
     DecidedFlags,
     IngestFlags,
     LogPlace,
     Out,
+    OutMode,
     ReportFlags,
     RequestFlags,
     SessionFlags,
     UsageFlags,
+    check_mode,
 )
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.output_directory import Mode
 
 # Each command imports PySpark only once its session starts: --help and refusals must not wait for it, and must work
 # where PySpark is not installed (extras.need_spark_extra).
@@ -34,7 +39,7 @@ app = Group(
 
 
 @app.command()
-def history(log: LogPlace, out: Out, session: SessionFlags) -> None:
+def history(log: LogPlace, out: Out, session: SessionFlags, mode: OutMode = Mode.ERROR) -> None:
     """Write every ACL in the history of a log, with the interval in which it was in force.
 
     One row per ACL and interval: the columns of `acls list`, added_offset,
@@ -52,15 +57,16 @@ def history(log: LogPlace, out: Out, session: SessionFlags) -> None:
     from aclog.cli.spark.spark_session import check_local_log, checked_log, spark_session
     from aclog.pipeline.output_directory import check_new
 
-    place = check_new(out)
+    check_mode(mode, "a history is that of the whole log")
+    place = check_new(out, mode)
     check_local_log(log)
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import history_command
         from aclog.pipeline.outputs import check_absent
 
-        check_absent(spark, place)
+        check_absent(spark, place, mode)
         with checked_log(spark, log) as directory:
-            history_command(spark, directory, place)
+            history_command(spark, directory, place, mode)
 
 
 @app.command()
@@ -109,6 +115,7 @@ def authorize(
     authorizer: AuthorizerFlags,
     decided: DecidedFlags,
     session: SessionFlags,
+    mode: AppendMode = Mode.ERROR,
 ) -> None:
     """Decide every row of an access log or a file of requests, as of one state or of each row's own time.
 
@@ -130,18 +137,20 @@ def authorize(
     from aclog.pipeline.output_directory import check_new
 
     decided.check()
+    if decided.as_ is not None:
+        check_mode(mode, "not with --as, whose events are another table")
     moment = requests.moment()
-    place = check_new(out)
+    place = check_new(out, mode)
     with spark_session(session) as spark:
-        from aclog.cli.spark.commands import Policy, authorize_command, rules_of
+        from aclog.cli.spark.commands import WITH_EVENTS, Policy, authorize_command, rules_of
         from aclog.ops.policies import settings_of
-        from aclog.pipeline.outputs import check_absent
+        from aclog.pipeline.outputs import PARQUET, check_absent
 
-        check_absent(spark, place)
+        check_absent(spark, place, mode, PARQUET if decided.as_ is None else WITH_EVENTS)
         configs = authorizer.configs()
         rules, settings = rules_of(spark, source, settings_of(authorizer), own_time=decided.own_time, configs=configs)
         policy = Policy(rules=rules, settings=settings, own_time=decided.own_time)
-        code = authorize_command(spark, requests.requests, place, policy, decided, moment=moment)
+        code = authorize_command(spark, requests.requests, place, policy, decided, moment=moment, mode=mode)
     raise Exit(code)
 
 
@@ -156,6 +165,7 @@ def ingest(
     appending: AppendFlags,
     report: ReportFlags,
     session: SessionFlags,
+    mode: OutMode = Mode.ERROR,
 ) -> None:
     """Write a table of accesses from access logs, and a table of rejected lines with the reasons.
 
@@ -180,15 +190,18 @@ def ingest(
 
     check_report(report, appending)
     column_pairs(layout.column or ())
+    check_mode(mode, "expected --append, which adds each line once")
+    if appending.appends and mode is not Mode.ERROR:
+        raise ConfigError(f"--mode {mode}: not with --append and --follow, which add to a table")
     why = "the ledger of --append and --follow is a database"
-    place = local_directory(out, "--out", why) if appending.appends else check_new(out)
+    place = local_directory(out, "--out", why) if appending.appends else check_new(out, mode)
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import append_command, ingest_command
 
         if isinstance(place, Path) and appending.appends:
             code = append_command(spark, paths, place, layout, appending=appending, report=report)
         else:
-            code = ingest_command(spark, paths, place, layout, report)
+            code = ingest_command(spark, paths, place, layout, report, mode=mode)
     raise Exit(code)
 
 
@@ -200,6 +213,7 @@ def usage(
     source: SourceFlags,
     authorizer: AuthorizerFlags,
     session: SessionFlags,
+    mode: OutMode = Mode.ERROR,
 ) -> None:
     """Report which ACLs the accesses of a log need, and which could be removed.
 
@@ -219,22 +233,23 @@ def usage(
     from aclog.cli.spark.spark_session import spark_session
     from aclog.pipeline.output_directory import check_new
 
-    place = check_new(out)
+    check_mode(mode, "a report is that of a whole window")
+    place = check_new(out, mode)
     moment = requests.moment()
     with spark_session(session) as spark:
         from aclog.cli.flags.common import window_end
-        from aclog.cli.spark.commands import Policy, rules_of, usage_command
+        from aclog.cli.spark.commands import REPORTED, Policy, rules_of, usage_command
         from aclog.ops.policies import settings_of
         from aclog.pipeline.outputs import check_absent
 
-        check_absent(spark, place)
+        check_absent(spark, place, mode, REPORTED)
         own_time = source.log is not None and source.as_of is None
         # a bad flag is reported before the source is read, which can take minutes
         settings, until = settings_of(authorizer), window_end(window.until)
         what, configs = "which ACLs are needed cannot be judged", authorizer.configs()
         rules, settings = rules_of(spark, source, settings, own_time=own_time, configs=configs, proves=what)
         policy = Policy(rules=rules, settings=settings, own_time=own_time)
-        usage_command(spark, requests.requests, place, policy, flags=window, until=until, moment=moment)
+        usage_command(spark, requests.requests, place, policy, flags=window, until=until, moment=moment, mode=mode)
 
 
 @app.command()
@@ -245,6 +260,7 @@ def simulate(
     after: SecondStateFlags,
     authorizer: AuthorizerFlags,
     session: SessionFlags,
+    mode: OutMode = Mode.ERROR,
 ) -> None:
     """Report which accesses of a log a change of the ACLs would gain or lose.
 
@@ -266,7 +282,8 @@ def simulate(
     from aclog.cli.spark.spark_session import spark_session
     from aclog.pipeline.output_directory import check_new
 
-    place = check_new(out)
+    check_mode(mode, "a simulation is that of all its requests")
+    place = check_new(out, mode)
     after.check(source)
     moment = requests.moment()
     with spark_session(session) as spark:
@@ -277,9 +294,9 @@ def simulate(
         after_flags, what = after.authorizer(authorizer), "which decisions change cannot be judged"
         settings = settings_of(authorizer), settings_of(after_flags)
         configs = authorizer.configs(), after_flags.configs()
-        check_absent(spark, place)
+        check_absent(spark, place, mode)
         both = TwoPolicies.of(spark, source, after, settings, configs=configs, proves=what)
-        changes = simulate_command(spark, requests.requests, place, both.before, both.after, moment=moment)
+        changes = simulate_command(spark, requests.requests, place, both.before, both.after, moment=moment, mode=mode)
     raise Exit(int(changes))
 
 

@@ -29,6 +29,7 @@ from aclog.metalog.errors import ConfigError, plural
 from aclog.ops.policies import read_premises, refuse_unless_known
 from aclog.ops.usage import unknown_kafka, warn_of_gaps, warn_of_unknown_kafka
 from aclog.pipeline.accesses import (
+    INGESTED,
     MALFORMED,
     Appended,
     ChangedFilesError,
@@ -47,7 +48,7 @@ from aclog.pipeline.accesses.files import PinnedFiles
 from aclog.pipeline.authorize import authorize, events, flips_of, simulated, undecided_of, without_time
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.history.intervals import begin_and_intervals, contradictions_raised, history, intervals, known_from
-from aclog.pipeline.output_directory import Place, hadoop_name
+from aclog.pipeline.output_directory import Mode, Place, hadoop_name
 from aclog.pipeline.outputs import PARQUET, Form, NewOutput, check_absent, new_output
 from aclog.pipeline.storage import joined
 from aclog.pipeline.usage import AccessRows, rejected_lines, unread_lines, usage
@@ -247,7 +248,7 @@ def _content(row: Mapping[str, str | None]) -> tuple[str | None, ...]:
 
 
 _DECISIONS = ("ALLOWED", "DENIED", "ERROR")
-_WITH_EVENTS: Final[Mapping[str, Form]] = {"decided": "parquet", "events": "json"}
+WITH_EVENTS: Final[Mapping[str, Form]] = {"decided": "parquet", "events": "json"}
 _REASONS = 5
 
 
@@ -259,6 +260,7 @@ def authorize_command(
     flags: DecidedFlags | None = None,
     *,
     moment: TableMoment = NEWEST,
+    mode: Mode = Mode.ERROR,
 ) -> int:
     """Write the requests with decision, rule and rule_id as Parquet, and print the number of each decision.
 
@@ -273,22 +275,23 @@ def authorize_command(
     decided = _with_malformed(authorize(accesses, policy.rules, policy.settings, own_time=policy.own_time))
     form = None if flags is None else flags.as_
     place = "" if form is None else "decided"
-    with new_output(spark, out, PARQUET if form is None else _WITH_EVENTS) as unfinished, files.verified():
-        if flags is not None and form is not None:
-            events(decided, form, source=flags.event_source)  # refused before the job, not after it
-        unfinished.write(decided, place)
-        if flags is not None and form is not None:
-            _write_events(unfinished, place, flags, form)
-    # counted in what was written: counting `decided` would run the job a second time
-    written = spark.read.parquet(joined(hadoop_name(out), place) if place else hadoop_name(out))
-    counts = {row["decision"]: row["count"] for row in written.groupBy("decision").count().collect()}
+    tables = PARQUET if form is None else WITH_EVENTS
+    with new_output(spark, out, tables, mode) as unfinished:
+        with files.verified():
+            if flags is not None and form is not None:
+                events(decided, form, source=flags.event_source)  # refused before the job, not after it
+            unfinished.write(decided, place)
+            if flags is not None and form is not None:
+                _write_events(unfinished, place, flags, form)
+        # counted in what was written: counting `decided` would run the job a second time
+        written = unfinished.read(place)
+        counts = {row["decision"]: row["count"] for row in written.groupBy("decision").count().collect()}
+        reasons = _reasons(written) if counts.get("ERROR") else []
     for line in aligned(("requests", "decision"), [(f"{counts.get(name, 0):,}", name) for name in _DECISIONS]):
         say(line)
-    if not counts.get("ERROR"):
-        return ALLOWED
-    for reason, count in _reasons(written):
+    for reason, count in reasons:
         warn(f"{count:,} requests: {reason}")
-    return BAD_INPUT
+    return BAD_INPUT if reasons else ALLOWED
 
 
 def _write_events(output: NewOutput, decided: str, flags: DecidedFlags, form: EventForm) -> None:
@@ -320,7 +323,7 @@ def _reasons(written: DataFrame) -> list[tuple[str, int]]:
 # `aclog spark history`: every ACL with the interval in which it was in force, as Parquet.
 
 
-def history_command(spark: SparkSession, log: Path, out: Place) -> None:
+def history_command(spark: SparkSession, log: Path, out: Place, mode: Mode = Mode.ERROR) -> None:
     """Write the history of a log directory to `out`, a directory of Parquet files, and print its counts.
 
     `out` appears only once it is complete. Notes on the log come from `aclog.cli.spark.spark_session.check_log`.
@@ -333,7 +336,7 @@ def history_command(spark: SparkSession, log: Path, out: Place) -> None:
         PySparkException, Py4JJavaError: a job failed; its text holds the error of a segment that cannot be read.
 
     """
-    with contradictions_raised(spark, log), new_output(spark, out) as unfinished:
+    with contradictions_raised(spark, log), new_output(spark, out, mode=mode) as unfinished:
         counts = _write(spark, log, unfinished)
     say(f"{out}: {counts['rules']:,} rules, {counts['in_force']:,} of them in force")
 
@@ -532,7 +535,13 @@ def _text(done: Appended) -> str:
 
 
 def ingest_command(
-    spark: SparkSession, paths: Sequence[str], out: Place, flags: IngestFlags, report: ReportFlags | None = None
+    spark: SparkSession,
+    paths: Sequence[str],
+    out: Place,
+    flags: IngestFlags,
+    report: ReportFlags | None = None,
+    *,
+    mode: Mode = Mode.ERROR,
 ) -> int:
     """Write `out`/accesses and `out`/rejects, print the counts, and warn of rejects; return the exit code.
 
@@ -541,11 +550,11 @@ def ingest_command(
 
     """
     report = report or ReportFlags()
-    check_absent(spark, out)
+    check_absent(spark, out, mode, INGESTED)
     columns = column_pairs(flags.column or ())
     ingested = ingest(spark, paths, flags.kind, timezone=flags.timezone, columns=columns)
     try:
-        counts = write(ingested, out, max_reject_rate=report.max_reject_rate)
+        counts = write(ingested, out, max_reject_rate=report.max_reject_rate, mode=mode)
     except RejectRateError as error:
         write_summary(report.summary, out, error.counts, None, committed=False)
         complain(str(error))
@@ -563,7 +572,14 @@ _MAX_ROWS = 10
 
 
 def simulate_command(
-    spark: SparkSession, requests: str, out: Place, before: Policy, after: Policy, *, moment: TableMoment = NEWEST
+    spark: SparkSession,
+    requests: str,
+    out: Place,
+    before: Policy,
+    after: Policy,
+    *,
+    moment: TableMoment = NEWEST,
+    mode: Mode = Mode.ERROR,
 ) -> bool:
     """Write the accesses whose decision changes as Parquet, and print how many are gained and lost.
 
@@ -573,13 +589,13 @@ def simulate_command(
         ConfigError: `out` exists; the requests cannot be read, lack needed timestamps, or are rotated meanwhile.
 
     """
-    check_absent(spark, out)
+    check_absent(spark, out, mode)
     accesses, files = before.accesses(spark, requests, moment)
     good = accesses.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
     sides = [(policy.rules, policy.settings) for policy in (before, after)]
     reported = simulated(good, *sides, own_time=before.own_time).persist()  # small: read for the changes and the rest
     try:
-        with new_output(spark, out) as unfinished, files.verified():
+        with new_output(spark, out, mode=mode) as unfinished, files.verified():
             unfinished.write(flips_of(reported, before.rules, after.rules))
             bad = accesses.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
             malformed = bad.count()
@@ -638,6 +654,7 @@ def _show_most(flips: DataFrame, change: str, states: tuple[Rules, Rules]) -> No
 # `aclog spark usage`: which ACLs an access log needed, as tables and as a printed summary.
 
 
+REPORTED: Final[Mapping[str, Form]] = {"rules": "parquet", "denied": "parquet", "holes": "parquet"}
 _PARTS_OF_A_CORE = 2
 """So that a core that is done early takes over work; each part pays for its distinct accesses."""
 
@@ -651,6 +668,7 @@ def usage_command(
     flags: UsageFlags,
     until: datetime | None = None,
     moment: TableMoment = NEWEST,
+    mode: Mode = Mode.ERROR,
 ) -> None:
     """Write `out`/rules, `out`/denied and `out`/holes as Parquet, and print a summary.
 
@@ -660,7 +678,7 @@ def usage_command(
         ConfigError: `out` exists; the requests cannot be read, are rotated meanwhile, or none of them has a timestamp.
 
     """
-    check_absent(spark, out)
+    check_absent(spark, out, mode, REPORTED)
     rows, files, unread = _usage_rows(spark, requests, moment)
     with files.verified():
         malformed = unread.count() if unread is not None else 0
@@ -678,7 +696,7 @@ def usage_command(
             unread=unknown,
         )
     tables = {"rules": usage_report.rules, "denied": usage_report.denied, "holes": usage_report.holes}
-    with new_output(spark, out, dict.fromkeys(tables, "parquet")) as unfinished:
+    with new_output(spark, out, REPORTED, mode) as unfinished:
         for name, table in tables.items():
             unfinished.add(table, name)
     together = f"{out}/rules: all removable ACLs can be removed together"

@@ -13,7 +13,7 @@ from aclog.cli.flags.common import TimestampAsOf, VersionAsOf, log_place, table_
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.event_form import EventForm
-from aclog.pipeline.output_directory import Place
+from aclog.pipeline.output_directory import Mode, Place
 
 if TYPE_CHECKING:
     from aclog.usage.accesses.table_formats import TableMoment
@@ -58,6 +58,31 @@ Out: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+
+
+OutMode: TypeAlias = Annotated[
+    Mode,
+    Option(
+        "--mode",
+        metavar="MODE",
+        help="If DIR exists: [cyan]error[/], or [cyan]overwrite[/] the output that the command wrote there before.",
+    ),
+]
+AppendMode: TypeAlias = Annotated[
+    Mode,
+    Option(
+        "--mode",
+        metavar="MODE",
+        help="If DIR exists: [cyan]error[/], [cyan]overwrite[/] the output that the command wrote there before, or "
+        "[cyan]append[/] rows to it, with the same columns.",
+    ),
+]
+
+
+def check_mode(mode: Mode, why: str) -> None:
+    """Raise ConfigError, with the reason, for a command that does not append."""
+    if mode is Mode.APPEND:
+        raise ConfigError(f"--mode append: {why}: expected error or overwrite")
 
 
 @frozen(kw_only=True)

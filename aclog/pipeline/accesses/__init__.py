@@ -5,6 +5,7 @@ Begin with `ingestion.py` and `tables.py`.
 
 from aclog.pipeline.accesses.files import MALFORMED, ChangedFilesError, pinned_accesses, plain_accesses, read_accesses
 from aclog.pipeline.accesses.ingestion import (
+    INGESTED,
     Appended,
     Counts,
     Ingested,
@@ -19,6 +20,7 @@ from aclog.pipeline.accesses.ingestion import (
 from aclog.pipeline.accesses.kafka_log import NoFilesError
 
 __all__ = [
+    "INGESTED",
     "MALFORMED",
     "Appended",
     "ChangedFilesError",

@@ -53,8 +53,8 @@ from aclog.pipeline.accesses.tables import (
     rows_of_parquet,
     source_of,
 )
-from aclog.pipeline.output_directory import place_of
-from aclog.pipeline.outputs import NewOutput, new_output
+from aclog.pipeline.output_directory import Mode, place_of
+from aclog.pipeline.outputs import Form, NewOutput, new_output
 from aclog.terminal.notices import BYTES, progress
 from aclog.usage.accesses.access_log import LEDGER, ContentKey, Part, new_parts
 
@@ -450,7 +450,12 @@ def _split_off(ingested: Ingested, table: Table) -> DataFrame:
     return ingested.rows.mapInArrow(run, from_arrow_schema(schema))
 
 
-def write(ingested: Ingested, out: Path | str, *, max_reject_rate: float | None = None) -> Counts:
+INGESTED: Final[Mapping[str, Form]] = {"accesses": "parquet", "rejects": "parquet"}
+
+
+def write(
+    ingested: Ingested, out: Path | str, *, max_reject_rate: float | None = None, mode: Mode = Mode.ERROR
+) -> Counts:
     """Write `out`/accesses and `out`/rejects as Parquet, and return the counts.
 
     The input is read once, so that tables and counts agree even if a log grows meanwhile. `out` is complete once a
@@ -462,8 +467,10 @@ def write(ingested: Ingested, out: Path | str, *, max_reject_rate: float | None 
         RejectRateError: more than this share of the lines is not an access; nothing is written.
 
     """
+    if mode is Mode.APPEND:
+        raise ConfigError("ingested lines are not appended by a mode: expected `append`, which adds each line once")
     place = place_of(out)
-    with new_output(ingested.files.spark, place, {"accesses": "parquet", "rejects": "parquet"}) as unfinished:
+    with new_output(ingested.files.spark, place, INGESTED, mode) as unfinished:
         if isinstance(unfinished.at, Path):
             counts = _write_in_tasks(ingested, unfinished.at, max_reject_rate)
         else:
