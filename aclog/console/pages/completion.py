@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from aclog.authorizer.acl import acl_text, code_name
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType
+from aclog.console.listing import Entry, pattern_text
 from aclog.console.pages.page import Parameters, resource_url, url
 from aclog.console.pages.questions import LONGEST, is_rule, questions
-from aclog.console.pages.states import Console, Entry, State, pattern_text
+from aclog.console.pages.states import Console, State
 from aclog.console.pages.views import AT_A_MOMENT, MENU, OWN_VIEWS
 from aclog.metalog.errors import printable
 

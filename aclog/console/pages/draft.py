@@ -36,6 +36,7 @@ from aclog.console.draft import (
     lint_effect,
     read_draft,
 )
+from aclog.console.listing import pattern_text
 from aclog.console.pages.page import (
     PAGE_ROWS,
     PRINCIPALS,
@@ -62,7 +63,7 @@ from aclog.console.pages.page import (
     rule_cells,
     url,
 )
-from aclog.console.pages.states import Console, pattern_text
+from aclog.console.pages.states import Console
 from aclog.console.patch import is_patched, patch_lines
 from aclog.metalog.errors import ConfigError, MetadataError, plural
 from aclog.planning.granting import Shared

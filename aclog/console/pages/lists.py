@@ -7,6 +7,7 @@ from attrs import evolve
 from aclog.authorizer.acl import ResourcePattern, code_name
 from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.authorizer.settings import name_text, parse_name
+from aclog.console.listing import Branch, Criteria, FoundRules, pattern_text
 from aclog.console.pages.page import (
     PAGE_ROWS,
     BadParameterError,
@@ -33,7 +34,7 @@ from aclog.console.pages.page import (
 )
 from aclog.console.pages.rule import RULES_PATH, rule_page, stated_rule
 from aclog.console.pages.span import is_settled, since_of
-from aclog.console.pages.states import SEPARATORS, Branch, Console, Criteria, FoundRules, State, pattern_text
+from aclog.console.pages.states import SEPARATORS, Console, State
 from aclog.metalog.errors import ConfigError, plural
 
 # The page of rules: a table that is filtered by anything in it.

@@ -17,10 +17,11 @@ from aclog.authorizer.codes import (
     is_legal_topic,
 )
 from aclog.authorizer.settings import parse_name
+from aclog.console.listing import NameKey, pattern_text
 from aclog.console.pages.page import OPERATIONS, TYPES, draft_url, name_parameters, resource_url, rule_url, url
 from aclog.console.pages.rule import RULES_PATH, is_in
 from aclog.console.pages.span import CHANGES, day_url
-from aclog.console.pages.states import Console, NameKey, State, pattern_text
+from aclog.console.pages.states import Console, State
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import current_time_ms
 from aclog.snapshots.moments import milliseconds, read_moment

@@ -7,6 +7,7 @@ from attrs import evolve
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl, acl_text, places_text
 from aclog.authorizer.codes import ResourceType
 from aclog.console.findings import Kind
+from aclog.console.listing import pattern_text
 from aclog.console.pages.page import (
     PAGE_ROWS,
     SEVERITIES,
@@ -27,7 +28,7 @@ from aclog.console.pages.page import (
     url,
 )
 from aclog.console.pages.span import added_items, is_settled, known_history, latest_table, without_rule
-from aclog.console.pages.states import Console, State, pattern_text
+from aclog.console.pages.states import Console, State
 
 RULES_PATH = "/rules"
 _FIELDS = ("principal", "resource", "type", "pattern", "operation", "permission", "host")

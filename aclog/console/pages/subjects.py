@@ -41,6 +41,8 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.codes import SUPPORTED_OPERATIONS, WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import parse_name, pattern_text
 from aclog.authorizer.standard import Premises
+from aclog.console.listing import Criteria, Listing, NameKey, key_of
+from aclog.console.listing import pattern_text as searched_pattern_text
 from aclog.console.pages.lists import branch_tables, similar_names
 from aclog.console.pages.page import (
     ANY,
@@ -76,8 +78,7 @@ from aclog.console.pages.page import (
 )
 from aclog.console.pages.questions import FORMS, AskedRule, Question, is_question, is_rule, questions
 from aclog.console.pages.span import is_settled, known_history, latest_table, since_of
-from aclog.console.pages.states import Console, Criteria, Listing, NameKey, State, key_of
-from aclog.console.pages.states import pattern_text as searched_pattern_text
+from aclog.console.pages.states import Console, State
 from aclog.metalog.errors import ConfigError, plural
 
 # Tables of permissions, and of the rules that grant them.

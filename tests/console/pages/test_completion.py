@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import acl_text
 from aclog.authorizer.codes import PatternType, ResourceType
+from aclog.console import listing
+from aclog.console.listing import Entry, Listing
 from aclog.console.login.guard import Own
-from aclog.console.pages import states
 from aclog.console.pages.completion import are_quick, completions
 from aclog.console.pages.page import Parameters, draft_url, rule_url
 from aclog.console.pages.questions import LONGEST
-from aclog.console.pages.states import Console, Entry, Listing
+from aclog.console.pages.states import Console
 from aclog.console.pages.views import VIEWS
 from aclog.sources.rule_line import parse_rule_line
 from tests.support.builders.acls import acl
@@ -73,7 +74,7 @@ def test_names_are_those_of_a_naive_search(before, after, text, most):
 
 
 def test_the_index_follows_changes_and_is_made_anew_after_many(monkeypatch):
-    monkeypatch.setattr("aclog.console.pages.states._MOST_LATER", 6)
+    monkeypatch.setattr("aclog.console.listing._MOST_LATER", 6)
     listing = Listing.of(image_of(*RULES).acls)
     assert listing.names_index
     image = image_of(*RULES)
@@ -321,5 +322,5 @@ def test_completions_are_quick_once_the_names_are_indexed(console: Console, monk
     assert not are_quick(console, "ord\n")  # names with line ends are compared one by one
     assert not are_quick(console, "o" * (LONGEST + 1))
     assert complete(console, "ord") == before
-    monkeypatch.setattr(states, "_SHORT", len(RULES) - 1)
+    monkeypatch.setattr(listing, "_SHORT", len(RULES) - 1)
     assert not are_quick(console, "ord")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.console.pages.states import Haystack
+from aclog.console.listing import Haystack
 
 TEXTS = st.text("abc\n\u03c3\U0010ffff", max_size=5)
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId, record_of
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import WILDCARD, AclOperation, PatternType, ResourceType
+from aclog.console.listing import Criteria, Listing, key_of
 from aclog.console.live import RuleTimeline
-from aclog.console.pages.states import ChangeIndex, Criteria, Listing, key_of
+from aclog.console.pages.states import ChangeIndex
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.snapshots.history import Change, ChangeKind
 from tests.support.analysis.policies import image_of
@@ -64,7 +65,7 @@ def test_following_ends_as_beginning_anew(states: list[frozenset[StandardAcl]], 
 @given(STATES, st.integers(0, 3))
 def test_following_joins_what_came_later(states: list[frozenset[StandardAcl]], apart: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("aclog.console.pages.states._MOST_APART", apart)
+        patch.setattr("aclog.console.listing._MOST_APART", apart)
         assert {rule.acl for rule in followed(states, len(states))} == states[-1]
 
 
@@ -119,7 +120,7 @@ def test_a_listing_that_gives_way_to_others_is_the_same(rules: frozenset[Standar
 
 
 def test_a_long_listing_gives_way_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aclog.console.pages.states._SORTED", 50)
+    monkeypatch.setattr("aclog.console.listing._SORTED", 50)
     acls, paused = image_of(acl(f"t{number * 7919 % 1000}", f"User:{number % 7}") for number in range(1000)), []
     found = Listing.of(acls, lambda: paused.append(1))
     assert found._keys == Listing.of(acls)._keys == sorted(found._keys)
