@@ -78,8 +78,8 @@ class RuleTestFileNode(pytest.File):
     @cached_property
     def rules(self) -> "RulesUnderTest":
         """The rules that the file is about, read once. Raises MetadataError, OSError: they cannot be."""
-        from aclog.cli.flags.common import SourceFlags
         from aclog.cli.flags.repository import RepositoryFlags
+        from aclog.cli.flags.source import SourceFlags
         from aclog.cli.test_report import SelectingFlags
 
         source = SourceFlags(acls=self.config.getoption("--aclog-acls"))

@@ -26,17 +26,10 @@ from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.index.acl_index import Resource
 from aclog.authorizer.index.queries import rules_of
 from aclog.cli.app import writes_to_source
-from aclog.cli.flags import common
-from aclog.cli.flags.common import (
-    OPERATIONS,
-    Output,
-    OutputFlags,
-    SourceFlags,
-    completions,
-    format_option,
-    group_from,
-)
+from aclog.cli.flags import source
+from aclog.cli.flags.common import OPERATIONS, Output, OutputFlags, completions, format_option, group_from
 from aclog.cli.flags.question import ResourceFlags, parse_principal, question_principal
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.target import ZOOKEEPER_HELP, RuleFlags, TargetFlags, TargetWord, entry_of, resource_filter
 from aclog.cli.images import ORIGIN_COLUMNS, PLACE, RULE_COLUMNS, RangeWatch
 from aclog.cli.options import Group, Option
@@ -57,33 +50,33 @@ if TYPE_CHECKING:
 class AclSourceFlags:
     """The state source of `acls list`: SourceFlags, and the ZooKeeper of an older Kafka."""
 
-    source_word: common.SourceWord = None
-    log: common.LogDir = None
-    snapshot: common.SnapshotFile = None
-    acls: common.AclsPath = None
-    ref: common.GitRef = None
-    acls_format: common.AclsFormatFlag = None
-    modules: common.Modules = field(factory=list)
-    exclude: common.Exclude = field(factory=list)
-    accept_unread: common.AcceptUnread = field(factory=list)
-    var_files: common.VarFiles = field(factory=list)
-    variables: common.Vars = field(factory=list)
-    workspace: common.Workspace = None
-    topics_file: common.TopicsFile = None
-    bootstrap_controller: common.BootstrapController = None
-    bootstrap_server: common.BootstrapServer = None
-    command_config: common.CommandConfig = None
+    source_word: source.SourceWord = None
+    log: source.LogDir = None
+    snapshot: source.SnapshotFile = None
+    acls: source.AclsPath = None
+    ref: source.GitRef = None
+    acls_format: source.AclsFormatFlag = None
+    modules: source.Modules = field(factory=list)
+    exclude: source.Exclude = field(factory=list)
+    accept_unread: source.AcceptUnread = field(factory=list)
+    var_files: source.VarFiles = field(factory=list)
+    variables: source.Vars = field(factory=list)
+    workspace: source.Workspace = None
+    topics_file: source.TopicsFile = None
+    bootstrap_controller: source.BootstrapController = None
+    bootstrap_server: source.BootstrapServer = None
+    command_config: source.CommandConfig = None
     authorizer_properties: Annotated[
         list[str],
         Option(
             "--authorizer-properties",
             metavar="KEY=VALUE",
             help=ZOOKEEPER_HELP,
-            rich_help_panel=common.SOURCE_PANEL,
+            rich_help_panel=source.SOURCE_PANEL,
         ),
     ] = field(factory=list)
-    as_of: common.AsOf = None
-    timezone: common.Timezone = None
+    as_of: source.AsOf = None
+    timezone: source.Timezone = None
 
     def choose(self) -> "ChosenSource":
         """Return the source that is given. Raises as SourceFlags.choose."""

@@ -647,7 +647,7 @@ class ContextUse(NamedTuple):
             ConfigError: the answer is no, or there is no terminal.
 
         """
-        from aclog.cli.flags.common import tell_what_decides
+        from aclog.cli.flags.source import tell_what_decides
         from aclog.sources.contexts import warn_of_readers
 
         context = self.choice.context

@@ -6,8 +6,9 @@ from click.exceptions import Exit
 
 from aclog.authorizer.acl import deciding_filter
 from aclog.authorizer.codes import PatternType
-from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.question import PANEL, AnswerFlags, RequestFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError
 

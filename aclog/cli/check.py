@@ -16,7 +16,7 @@ from aclog.authorizer.codes import WILDCARD_PRINCIPAL, ResourceType
 from aclog.authorizer.settings import Generation
 from aclog.cli.answers import PERMISSION_COLUMNS, difference_columns, with_generation
 from aclog.cli.diff_report import SideFlags
-from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags, Output
 from aclog.cli.flags.many_requests import (
     AskedFlags,
     AskedResourceFlags,
@@ -25,6 +25,7 @@ from aclog.cli.flags.many_requests import (
     SubjectFlags,
 )
 from aclog.cli.flags.question import AnswerFlags, asked_principals
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.target import FailOnUnread
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import plural, printable

@@ -22,7 +22,8 @@ from click.shell_completion import CompletionItem, _resolve_context, _resolve_in
 
 from aclog.authorizer.codes import WILDCARD, ResourceType
 from aclog.authorizer.settings import name_text
-from aclog.cli.flags.common import SourceFlags, group_from
+from aclog.cli.flags.common import group_from
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Argument, FilePath, Group, complete_contexts
 from aclog.metalog.errors import printable
 from aclog.sources.choice import SourceSelection, choose_source

@@ -5,7 +5,8 @@ from getpass import getpass
 
 from aclog.cli.app import writes_only_with
 from aclog.cli.flags.commands import ConsoleFlags, FindingsFlags
-from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.output import say

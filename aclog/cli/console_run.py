@@ -20,8 +20,10 @@ from aclog.authorizer.acl import ChangePlace, Origin, Origins, StandardAcl
 from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.settings import Settings
 from aclog.cli.finders import DraftTests, DriftFinder, LintFinder, PlacedFinder, TestsFinder
+from aclog.cli.flags.accesses import gap_us, given_accesses
 from aclog.cli.flags.commands import ConsoleFlags, FindingsFlags
-from aclog.cli.flags.common import AuthorizerFlags, SourceFlags, gap_us, given_accesses, parse_modules
+from aclog.cli.flags.common import AuthorizerFlags
+from aclog.cli.flags.source import SourceFlags, parse_modules
 from aclog.cli.flags.target import TargetFlags, given_address, place_address
 from aclog.cli.serving import (
     Endpoint,

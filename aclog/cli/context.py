@@ -8,8 +8,9 @@ from attrs import field, frozen
 from click.exceptions import Exit
 
 from aclog.cli.app import is_about_contexts
-from aclog.cli.flags import common
-from aclog.cli.flags.common import Output, OutputFlags, flag_generation, format_option, parse_modules
+from aclog.cli.flags import source
+from aclog.cli.flags.common import Output, OutputFlags, flag_generation, format_option
+from aclog.cli.flags.source import parse_modules
 from aclog.cli.options import Argument, Group, Option, chosen_context, complete_contexts
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.sources.contexts import KINDS, ChosenContext, Context, ContextFile, shown_value, warn_of_readers
@@ -27,16 +28,16 @@ _SETTINGS = "Settings"
 class NamedSourceFlags:
     """The source that gets a name."""
 
-    log: common.LogDir = None
-    snapshot: common.SnapshotFile = None
-    acls: common.AclsPath = None
-    ref: common.GitRef = None
-    acls_format: common.AclsFormatFlag = None
-    modules: common.Modules = field(factory=list)
-    topics_file: common.TopicsFile = None
-    bootstrap_controller: common.BootstrapController = None
-    bootstrap_server: common.BootstrapServer = None
-    command_config: common.CommandConfig = None
+    log: source.LogDir = None
+    snapshot: source.SnapshotFile = None
+    acls: source.AclsPath = None
+    ref: source.GitRef = None
+    acls_format: source.AclsFormatFlag = None
+    modules: source.Modules = field(factory=list)
+    topics_file: source.TopicsFile = None
+    bootstrap_controller: source.BootstrapController = None
+    bootstrap_server: source.BootstrapServer = None
+    command_config: source.CommandConfig = None
     zookeeper: Annotated[
         str | None,
         Option(
@@ -44,7 +45,7 @@ class NamedSourceFlags:
             metavar="HOST:PORT",
             help="The ZooKeeper ensemble of a Kafka cluster up to version 3.9. Write several servers and a chroot as "
             "in zookeeper.connect.",
-            rich_help_panel=common.SOURCE_PANEL,
+            rich_help_panel=source.SOURCE_PANEL,
         ),
     ] = None
     zk_tls_config_file: Annotated[
@@ -53,7 +54,7 @@ class NamedSourceFlags:
             "--zk-tls-config-file",
             metavar="FILE",
             help="Its zookeeper.* properties: TLS, timeouts.",
-            rich_help_panel=common.SOURCE_PANEL,
+            rich_help_panel=source.SOURCE_PANEL,
         ),
     ] = None
 
@@ -142,7 +143,7 @@ class SettingFlags:
         bool,
         Option("--cidr", metavar="", help="The same as --kafka-version 4.4.", rich_help_panel=_SETTINGS),
     ] = False
-    timezone: common.Timezone = None
+    timezone: source.Timezone = None
     format: Annotated[
         OutputFormat | None,
         Option(

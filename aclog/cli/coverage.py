@@ -10,17 +10,17 @@ from attrs import field, frozen
 from click.exceptions import Exit
 
 from aclog.authorizer.audit import Reason
-from aclog.cli.flags.common import (
+from aclog.cli.flags.accesses import (
     AccessesFlags,
     AccessesFormat,
     AccessesTimezone,
     AccessPaths,
     ExplainUnread,
     Gap,
-    Output,
     Workers,
     gap_us,
 )
+from aclog.cli.flags.common import Output
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError, plural, printable

@@ -6,14 +6,10 @@ from typing import Annotated
 from attrs import field, frozen
 from click.exceptions import Exit
 
-from aclog.cli.flags.common import (
-    AccessesFlags,
-    AuthorizerFlags,
-    SourceFlags,
-    check_one_stdin,
-    stdin_among,
-)
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.common import AuthorizerFlags, check_one_stdin, stdin_among
 from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
 
 # The flags besides the source and the log.

@@ -3,8 +3,9 @@
 from click.exceptions import Exit
 
 from aclog.cli.flags.commands import DiffFlags, check_followed
-from aclog.cli.flags.common import AuthorizerFlags, FollowerFlags, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags, FollowerFlags
 from aclog.cli.flags.many_requests import SecondSettingsFlags, SecondStateFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 
 app = Group()

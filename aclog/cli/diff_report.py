@@ -13,8 +13,9 @@ from aclog.analysis.rows.report import cluster_title, markdown_lines, rows_of_cl
 from aclog.authorizer.acl import shell_word
 from aclog.cli.answers import difference_columns
 from aclog.cli.flags.commands import DiffFlags
-from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags, check_one_stdin
+from aclog.cli.flags.common import AuthorizerFlags, Output, check_one_stdin
 from aclog.cli.flags.many_requests import SecondSettingsFlags, SecondStateFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import plural, printable
 from aclog.ops.lint import merged_logs, with_unread
 from aclog.ops.policies import TwoStates, compare, difference_objects, warn_of_super_users

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from click.exceptions import Exit
 
 from aclog.cli.app import examines_contexts
-from aclog.cli.flags.common import SourceFlags
 from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, named_context
 
 if TYPE_CHECKING:

@@ -23,8 +23,9 @@ from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.settings import Generation, controllers_decide
 from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer, build_authorizer
-from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags, Output
 from aclog.cli.flags.question import PANEL, AnswerFlags, Request, RequestFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import printable
 from aclog.ops.policies import EachGeneration, StatedSettings, each_generation, warn_of_super_users

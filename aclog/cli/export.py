@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Annotated
 
-from aclog.cli.flags.common import ExportFormat, ShowSecrets, SourceFlags
+from aclog.cli.flags.common import ExportFormat, ShowSecrets
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
 
 app = Group()

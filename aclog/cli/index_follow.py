@@ -6,7 +6,9 @@ from typing import Final, Protocol
 
 from attrs import define, field
 
-from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.common import Output
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.index_update import AddedRun, IndexRuns, NothingTakenError, note_waiting, taken_row
 from aclog.cli.signals import Stop, on_signals
 from aclog.metalog.errors import ConfigError, MetadataError, plural

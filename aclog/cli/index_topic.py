@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from attrs import define, field
 
-from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.common import Output
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.index_update import AddedRun, IndexRuns, NothingTakenError, note_waiting, print_taken
 from aclog.config.client_config import librdkafka_properties
 from aclog.metalog.errors import ConfigError, LogError

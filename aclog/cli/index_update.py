@@ -11,7 +11,9 @@ from attrs import asdict, define, field, frozen
 from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import SETTLED
-from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.common import Output
+from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.primitives import current_time_ms
 from aclog.ops.policies import read_premises, refuse_unless_known

@@ -15,31 +15,15 @@ from click.exceptions import Exit
 from aclog.analysis.comparison import differences
 from aclog.analysis.lint.finding import Lint
 from aclog.analysis.lint.related import neutral_fix_of_each
-from aclog.analysis.lint_report import (
-    BY_ID,
-    LINTS,
-    LocatedFinding,
-    json_lines,
-    markdown_lines,
-    parse_lints,
-    text_lines,
-)
+from aclog.analysis.lint_report import BY_ID, LINTS, LocatedFinding, json_lines, markdown_lines, parse_lints, text_lines
 from aclog.analysis.policy import Policy
 from aclog.analysis.rows.report import cluster_title, markdown_text
 from aclog.authorizer.acl import object_of_rule
 from aclog.authorizer.acls_image import Action, RuleChange, changed_acls
 from aclog.cli.answers import rules_text
-from aclog.cli.flags.common import (
-    Columns,
-    NoPager,
-    Output,
-    OutputFlags,
-    SourceFlags,
-    check_one_stdin,
-    format_option,
-    stdin_among,
-)
+from aclog.cli.flags.common import Columns, NoPager, Output, OutputFlags, check_one_stdin, format_option, stdin_among
 from aclog.cli.flags.repository import RepositoryFlags, rules_of
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file
 from aclog.metalog.errors import ConfigError, plural, printable

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import attrs
 from attrs import evolve, field, frozen
 
-from aclog.cli.flags.common import ACCESSES_PANEL, AccessesFormat, AccessesTimezone, AuthorizerFlags, SourceFlags
+from aclog.cli.flags.accesses import ACCESSES_PANEL, AccessesFormat, AccessesTimezone
+from aclog.cli.flags.common import AuthorizerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from click.exceptions import Exit
 
 from aclog.cli.flags.commands import PdpFlags
-from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 
 app = Group()

@@ -10,7 +10,8 @@ from attrs import frozen
 
 from aclog.authorizer.codes import ResourceType
 from aclog.cli.flags.commands import PdpFlags
-from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.serving import (
     Endpoint,
     followed,

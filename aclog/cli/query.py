@@ -4,17 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from attrs import field, frozen
 
-from aclog.cli.flags.common import (
-    ACCESSES_PANEL,
-    AccessesFormat,
-    AccessesTimezone,
-    AuthorizerFlags,
-    OutputFlags,
-    SourceFlags,
-    format_option,
-    given_accesses,
-)
+from aclog.cli.flags.accesses import ACCESSES_PANEL, AccessesFormat, AccessesTimezone, given_accesses
+from aclog.cli.flags.common import AuthorizerFlags, OutputFlags, format_option
 from aclog.cli.flags.repository import choice_of_lint, settings_of_lint
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat
 

@@ -11,18 +11,12 @@ from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.many_requests import AskedFlags
 from aclog.cli.flags.repository import choice_of_lint, given_settings, settings_of_lint
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
-from aclog.cli.report_evidence import (
-    ReportFlags,
-    drift_of_source,
-    source_words,
-    tests_of_source,
-    use_of,
-    who_can_of,
-)
+from aclog.cli.report_evidence import ReportFlags, drift_of_source, source_words, tests_of_source, use_of, who_can_of
 from aclog.cli.transfer.output import is_written_through, open_output
 from aclog.metalog.errors import ConfigError, printable
 

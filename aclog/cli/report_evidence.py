@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from attrs import field, frozen
 
-from aclog.cli.flags.common import (
-    ACCESSES_PANEL,
-    AccessesFormat,
-    AccessesTimezone,
-    AuthorizerFlags,
-    SourceFlags,
-)
+from aclog.cli.flags.accesses import ACCESSES_PANEL, AccessesFormat, AccessesTimezone
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.many_requests import AskedFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.text_forms import comma_parts

@@ -15,7 +15,8 @@ from click.exceptions import Exit
 from aclog.analysis.review.comment import comment_of_clusters
 from aclog.analysis.review.review import DEFAULT_FAIL_ON, Kind, Review, document_of, text_lines
 from aclog.analysis.rows.report import cluster_title
-from aclog.cli.flags.common import (
+from aclog.cli.flags.repository import RepositoryFlags
+from aclog.cli.flags.source import (
     FILES_PANEL,
     AcceptUnread,
     Exclude,
@@ -25,12 +26,12 @@ from aclog.cli.flags.common import (
     module_inputs,
     parse_modules,
 )
-from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.cli.signals import ending_interrupts
 from aclog.metalog.errors import ConfigError
 from aclog.ops.lint import has_streams, merged_logs
-from aclog.ops.review import NEVER, Reviewed, ReviewedChange, review_change, review_objects, sarif_log
+from aclog.ops.review import Reviewed, review_change, review_objects, sarif_log
+from aclog.ops.review_sides import NEVER, ReviewedChange
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.forks import each_part
 from aclog.sources.formats.format import AclsFormat

@@ -6,7 +6,8 @@ from typing import Annotated
 from attrs import field, frozen
 from click.exceptions import Exit
 
-from aclog.cli.flags.common import AuthorizerFlags, given_accesses
+from aclog.cli.flags.accesses import given_accesses
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.target import JournalFile, MaxDeletes, OtherJournals, PlanOutputFlags, TargetFlags, place_address
 from aclog.cli.options import Group, Option
 from aclog.cli.plan import (

@@ -10,7 +10,8 @@ from click.exceptions import Exit
 
 from aclog.cli.app import source_among
 from aclog.cli.completion import SECONDS, words_in_child
-from aclog.cli.flags.common import ShowSecrets, SourceFlags, group_from
+from aclog.cli.flags.common import ShowSecrets, group_from
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Argument, Group
 from aclog.shell.command import ShellState, quoted, split_line
 from aclog.shell.engine import ONE_SHOT_COMMANDS, complete

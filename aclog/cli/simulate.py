@@ -4,15 +4,10 @@ from typing import Annotated
 
 from click.exceptions import Exit
 
-from aclog.cli.flags.common import (
-    AccessesFlags,
-    AuthorizerFlags,
-    OutputFlags,
-    SourceFlags,
-    format_option,
-    stdin_among,
-)
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.common import AuthorizerFlags, OutputFlags, format_option, stdin_among
 from aclog.cli.flags.many_requests import SecondSettingsFlags, SecondStateFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 

@@ -11,8 +11,9 @@ from attrs import evolve
 from click.exceptions import Exit
 
 from aclog.authorizer.acls_image import AclsImage
-from aclog.cli.flags.common import KeepOddRules, Output, SourceFlags
+from aclog.cli.flags.common import KeepOddRules, Output
 from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.images import (
     COUNT_COLUMNS,
     Findings,

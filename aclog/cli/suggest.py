@@ -1,15 +1,10 @@
 """`aclog accesses suggest`: the least ACLs that keep what was used."""
 
+from aclog.cli.flags.accesses import AccessesFlags, WindowFlags
 from aclog.cli.flags.commands import SuggestFlags
-from aclog.cli.flags.common import (
-    AccessesFlags,
-    AuthorizerFlags,
-    SourceFlags,
-    WindowFlags,
-    check_one_stdin,
-    stdin_among,
-)
+from aclog.cli.flags.common import AuthorizerFlags, check_one_stdin, stdin_among
 from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 
 app = Group()

@@ -8,8 +8,9 @@ from click.exceptions import Exit
 
 from aclog.cli.app import source_among
 from aclog.cli.flags.commands import GuardFlags, RecordFlags, RunFlags
-from aclog.cli.flags.common import FollowerFlags, SourceFlags
+from aclog.cli.flags.common import FollowerFlags
 from aclog.cli.flags.repository import RepositoryFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 from aclog.sources.acl_lines import STDIN
 from aclog.terminal.output import emit

@@ -27,8 +27,9 @@ from aclog.analysis.rule_tests.results import MutationResult, failure_lines
 from aclog.authorizer.acl import Origins, acl_text
 from aclog.authorizer.settings import Generation
 from aclog.cli.flags.commands import RecordFlags, RunFlags
-from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags, check_one_stdin
+from aclog.cli.flags.common import AuthorizerFlags, Output, check_one_stdin
 from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_of
+from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import ConfigError, MetadataError, plural, printable
 from aclog.ops.policies import policies_of, read_premises
 from aclog.ops.test import (

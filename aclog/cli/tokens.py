@@ -14,7 +14,8 @@ from attrs import frozen
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.cli.app import writes_to_source
-from aclog.cli.flags.common import Output, OutputFlags, SourceFlags, format_option, typed_text
+from aclog.cli.flags.common import Output, OutputFlags, format_option, typed_text
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
 from aclog.client.connection import Connection, Role
 from aclog.client.requests import DelegationToken, create_token, describe_tokens, expire_token, renew_token

@@ -10,18 +10,10 @@ from click.exceptions import Exit
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import Action
-from aclog.cli.flags.common import (
-    Gap,
-    Output,
-    ReplayFlags,
-    SourceFlags,
-    check_one_stdin,
-    gap_us,
-    given_accesses,
-    stdin_among,
-    window_end,
-)
+from aclog.cli.flags.accesses import Gap, ReplayFlags, gap_us, given_accesses, window_end
+from aclog.cli.flags.common import Output, check_one_stdin, stdin_among
 from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.images import RULE_COLUMNS
 from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file

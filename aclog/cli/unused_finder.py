@@ -15,7 +15,7 @@ from aclog.authorizer.acls_image import AclsImage, RuleChange, content_of
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.cli.finders import hour_of_logs, signature_of_database
-from aclog.cli.flags.common import AccessesFlags
+from aclog.cli.flags.accesses import AccessesFlags
 from aclog.console.findings import Item, Kind, LookResult, Need, Subject, Use, Uses
 from aclog.metalog.codec import encode_acl
 from aclog.metalog.columns import Int64s

@@ -2,17 +2,9 @@
 
 from typing import Annotated
 
-from aclog.cli.flags.common import (
-    AccessesFlags,
-    AuthorizerFlags,
-    JudgedWindowFlags,
-    OutputFlags,
-    SourceFlags,
-    check_one_stdin,
-    format_option,
-    stdin_among,
-    window_end,
-)
+from aclog.cli.flags.accesses import AccessesFlags, JudgedWindowFlags, window_end
+from aclog.cli.flags.common import AuthorizerFlags, OutputFlags, check_one_stdin, format_option, stdin_among
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 

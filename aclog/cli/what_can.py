@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.many_requests import AskedHost, ShowSince
 from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
 
 app = Group()

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.many_requests import AskedFlags, WhoFlags
 from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 
 if TYPE_CHECKING:

@@ -1,8 +1,9 @@
 """`aclog who-can`: the principals with access."""
 
-from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.many_requests import AskedFlags, AskedHost, ShowSince
 from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 
 app = Group()

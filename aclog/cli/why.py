@@ -30,15 +30,9 @@ from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Generation, asked_pattern, is_set, pattern_text
 from aclog.cli.answers import change_text, event_object, made_by_object, made_by_text
 from aclog.cli.explain import ALLOWED, DENIED, asked_of
-from aclog.cli.flags.common import (
-    OPERATIONS,
-    AuthorizerFlags,
-    SourceFlags,
-    completions,
-    named,
-    typed_text,
-)
+from aclog.cli.flags.common import OPERATIONS, AuthorizerFlags, completions, named, typed_text
 from aclog.cli.flags.question import AnswerFlags, Request
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.primitives import current_time_ms

@@ -39,7 +39,8 @@ from aclog.ops.lint import lint_source
 from aclog.ops.plan import DesiredRules, Ownership, new_plan, read_goal
 from aclog.ops.policies import TwoStates, compare, difference_objects
 from aclog.ops.removal_limit import DEFAULT_PERCENT, RemovalLimit
-from aclog.ops.review import ReviewedChange, review_change, review_objects
+from aclog.ops.review import review_change, review_objects
+from aclog.ops.review_sides import ReviewedChange
 from aclog.ops.tables import DIFFERENCES, FINDINGS, PLAIN, TableForm, table_of
 from aclog.ops.test import Measures, SelectedTests, load_tests, measure, run_files, summary_object
 from aclog.planning.plan import PlaceAddress, PlaceKind

@@ -18,7 +18,8 @@ from aclog.cli import finders
 from aclog.cli.console_run import Finding
 from aclog.cli.finders import LintFinder, TestsFinder
 from aclog.cli.flags.commands import FindingsFlags
-from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.console.findings import Item, Kind, LastLook, Lookout
 from aclog.console.live import LiveState
 from aclog.console.pages.page import CommandLine, Page

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.cli.flags.common import complete_refs
+from aclog.cli.flags.source import complete_refs
 from tests.support.cli.command import aclog
 from tests.support.cli.repository import Repository
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.common import AccessesFlags, SourceFlags
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.index_follow import file_feed
 from aclog.cli.index_update import IndexRuns, NothingTakenError
 from aclog.metalog.errors import ConfigError

@@ -10,7 +10,9 @@ import pytest
 from attrs import define, field
 
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.common import Output
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.index_topic import TopicFeed, update_from_topic
 from aclog.cli.index_update import IndexRuns, NothingTakenError
 from aclog.metalog.topiclog import TopicId, TopicSettings

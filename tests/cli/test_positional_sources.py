@@ -10,8 +10,8 @@ import pytest
 
 from aclog.cli.app import app
 from aclog.cli.completion import candidates
-from aclog.cli.flags.common import SourceFlags
 from aclog.cli.flags.many_requests import SecondStateFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import CommandArgument
 from aclog.protocol.api_keys import API_VERSIONS
 from aclog.protocol.responses import CONTROLLER_APIS, ApiVersion

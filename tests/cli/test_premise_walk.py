@@ -26,7 +26,8 @@ from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType,
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
 from aclog.cli.finders import LintFinder, TestsFinder
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.unused_finder import IndexFinder, LogFinder
 from aclog.console.draft import Preset, preset_lines
 from aclog.console.live import LiveHistory, LivePremises, LiveState

@@ -6,8 +6,9 @@ import pytest
 
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import Generation
-from aclog.cli.flags.common import AuthorizerFlags, Semantics, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags, Semantics
 from aclog.cli.flags.many_requests import SecondSettingsFlags, SecondStateFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import read_changes
 from tests.support.builders.acls import acl, acl_row

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.cli.flags.common import AuthorizerFlags, Semantics, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags, Semantics
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.mcp import McpFlags, flag_words
 from aclog.cli.options import Group
 from aclog.mcp.tools import AskedState, Check, CommandLine, Explain, WhoCan, option_words, read_arguments

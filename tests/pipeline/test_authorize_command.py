@@ -8,7 +8,8 @@ import pytest
 from attrs import evolve
 
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark import commands as authorize_module
 from aclog.cli.spark.commands import Policy, authorize_command, rules_of, usage_command
 from aclog.cli.spark.flags import UsageFlags

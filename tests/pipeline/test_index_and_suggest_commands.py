@@ -7,8 +7,10 @@ from random import Random
 import pytest
 
 from aclog.authorizer.settings import Settings
+from aclog.cli.flags.accesses import AccessesFlags, WindowFlags
 from aclog.cli.flags.commands import SuggestFlags
-from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags, WindowFlags
+from aclog.cli.flags.common import Output
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.index_update import update_index
 from aclog.cli.usage_report import print_suggestion
 from aclog.ops.usage import AccessLog, suggest_least

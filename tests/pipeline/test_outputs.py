@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.common import SourceFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.commands import (
     Policy,
     authorize_command,

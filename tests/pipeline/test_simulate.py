@@ -13,8 +13,8 @@ from aclog.authorizer.acl import acl_text, object_of_rule
 from aclog.authorizer.acls_image import AclsImage, RuleChange
 from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import Generation, Settings
-from aclog.cli.flags.common import SourceFlags
 from aclog.cli.flags.many_requests import SecondStateFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.commands import Policy, TwoPolicies, changed_rules, simulate_command
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import FeatureLevelRecord

@@ -6,18 +6,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from attrs import field, frozen
 
 from aclog.cli.flags import common
-from aclog.cli.flags.common import (
-    AccessesFormat,
-    AccessesTimezone,
-    Columns,
-    Gap,
-    NoPager,
-    Output,
-    OutputFlags,
-    WindowFlags,
-    Workers,
-    format_option,
-)
+from aclog.cli.flags.accesses import AccessesFormat, AccessesTimezone, Gap, WindowFlags, Workers
+from aclog.cli.flags.common import Columns, NoPager, Output, OutputFlags, format_option
 from aclog.cli.flags.many_requests import SecondSettingsFlags, SecondStateFlags
 from aclog.cli.flags.question import AnswerFlags, AnswerFormat
 from aclog.cli.flags.target import JournalFile, OtherJournals

@@ -15,23 +15,21 @@ from aclog.cli.flags.common import (
     TOPIC_HELP,
     AuthorizerFlags,
     Semantics,
-    SourceFlags,
     check_one_stdin,
-    complete_refs,
-    complete_sources,
     completions,
-    context_authorizer,
-    context_source,
     flag_generation,
-    log_place,
     named,
     pattern_type_option,
     typed_text,
 )
-from aclog.cli.flags.question import (
-    asked_principals,
-    question_principal,
-    question_resource,
+from aclog.cli.flags.question import asked_principals, question_principal, question_resource
+from aclog.cli.flags.source import (
+    SourceFlags,
+    complete_refs,
+    complete_sources,
+    context_authorizer,
+    context_source,
+    log_place,
 )
 from aclog.cli.options import Argument, Option, complete_contexts
 from aclog.metalog.errors import ConfigError

@@ -5,14 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from attrs import evolve, frozen
 
-from aclog.cli.flags.common import (
-    AuthorizerFlags,
-    Semantics,
-    SourceFlags,
-    context_source,
-    flag_generation,
-    tell_what_decides,
-)
+from aclog.cli.flags.common import AuthorizerFlags, Semantics, flag_generation
+from aclog.cli.flags.source import SourceFlags, context_source, tell_what_decides
 from aclog.cli.options import Option, chosen_context
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat

@@ -9,30 +9,30 @@ from attrs import field, frozen
 
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, code_name
 from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType
-from aclog.cli.flags.common import ACCESSES_PANEL as ACCESSES
+from aclog.cli.flags.accesses import ACCESSES_PANEL as ACCESSES
+from aclog.cli.flags.accesses import AccessesFormat, AccessesTimezone, Workers
 from aclog.cli.flags.common import (
     OPERATIONS,
     PANEL,
-    AcceptUnread,
-    AccessesFormat,
-    AccessesTimezone,
-    Exclude,
-    Modules,
     NoPager,
     Output,
     OutputFlags,
-    TopicsFile,
-    VarFiles,
-    Vars,
-    Workers,
-    Workspace,
-    complete_sources,
     completions,
     format_option,
     named,
     typed_text,
 )
 from aclog.cli.flags.question import parse_principal
+from aclog.cli.flags.source import (
+    AcceptUnread,
+    Exclude,
+    Modules,
+    TopicsFile,
+    VarFiles,
+    Vars,
+    Workspace,
+    complete_sources,
+)
 from aclog.cli.options import Argument, Option
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat

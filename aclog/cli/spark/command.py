@@ -5,10 +5,12 @@ from typing import Annotated
 
 from click.exceptions import Exit
 
+from aclog.cli.flags.accesses import AccessesFlags, WindowFlags
 from aclog.cli.flags.commands import SuggestFlags
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags, WindowFlags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.many_requests import AskedFlags, SecondStateFlags, WhoFlags
 from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.cli.spark.flags import (
     AppendFlags,
@@ -237,7 +239,7 @@ def usage(
     place = check_new(out, mode)
     moment = requests.moment()
     with spark_session(session) as spark:
-        from aclog.cli.flags.common import window_end
+        from aclog.cli.flags.accesses import window_end
         from aclog.cli.spark.commands import REPORTED, Policy, rules_of, usage_command
         from aclog.ops.policies import settings_of
         from aclog.pipeline.outputs import check_absent

@@ -18,8 +18,9 @@ from aclog.authorizer.acls_image import RuleChange, existing_rule, missing_rule
 from aclog.authorizer.settings import Settings
 from aclog.cli.answers import print_intervals
 from aclog.cli.explain import ALLOWED, BAD_INPUT, DENIED
-from aclog.cli.flags.common import Output, SourceFlags
+from aclog.cli.flags.common import Output
 from aclog.cli.flags.many_requests import SecondStateFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.signals import Stop, on_signals
 from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, ReportFlags, UsageFlags, column_pairs
 from aclog.cli.spark.spark_session import check_log, local_source

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from attrs import frozen
 
-from aclog.cli.flags.common import SOURCE_PANEL as PANEL
-from aclog.cli.flags.common import TimestampAsOf, VersionAsOf, log_place, table_moment
+from aclog.cli.flags.accesses import TimestampAsOf, VersionAsOf, table_moment
+from aclog.cli.flags.source import SOURCE_PANEL as PANEL
+from aclog.cli.flags.source import log_place
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.event_form import EventForm

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
-from aclog.cli.flags.common import SourceFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.flags import SessionFlags
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog import open_reader

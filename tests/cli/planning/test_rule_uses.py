@@ -12,7 +12,7 @@ from aclog.analysis.regions import Request
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.common import AccessesFlags
+from aclog.cli.flags.accesses import AccessesFlags
 from aclog.ops.unused import read_rule_uses
 from aclog.planning.plan import Batching, PlaceAddress, PlaceKind, PlaceState
 from aclog.planning.report import RuleUse

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aclog.cli.flags.common import AccessesFlags
+from aclog.cli.flags.accesses import AccessesFlags
 from aclog.metalog.errors import ConfigError
 from aclog.ops.usage import AccessLog
 from aclog.pipeline.storage import local_path
