@@ -12,7 +12,7 @@ SMALL, CHURN = DATA / "kafka-4.3.1-small/__cluster_metadata-0", DATA / "kafka-4.
 
 
 HOST_NAME = (
-    "aclog: warning: 1 ACL (0 DENY) probably matches no principal. The first: ALLOW User: spaced  WRITE on "
+    "aclog: warning: 1 ACL (0 DENY) probably matches no principal. The first: ALLOW 'User: spaced ' WRITE on "
     "TRANSACTIONAL_ID LITERAL ' lead-trail ' from not-an-ip.example.com: never matches: the host "
     "'not-an-ip.example.com' is neither * nor an address\n"
 )
