@@ -8,13 +8,14 @@ viewers, the browser and the writer share the machine; times are those that clie
 
 import asyncio
 import itertools
+import multiprocessing
 import re
 import statistics
-import threading
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -121,25 +122,32 @@ def _client(console: ConsoleProcess) -> Client:
 
 @contextmanager
 def changing(log: Path, rules: int, per_second: int) -> Iterator[None]:
-    """Append single changes at a rate, rules that come and go, until the end of the `with`."""
-    ended = threading.Event()
+    """Append single changes at a rate, rules that come and go, until the end of the `with`.
 
-    def write() -> None:
-        with open_log(log) as opened:
-            begun = time.monotonic()
-            for number in itertools.count():
-                if ended.wait(max(begun + number / per_second - time.monotonic(), 0)):
-                    return
-                record = acl_record(rules + number + 1, acl(f"live.topic-{number}", f"User:team-{number % 2_000}"))
-                opened.append([encode_record(record)], timestamp=time.time_ns() // 1_000_000)
-
-    writer = threading.Thread(target=write)
+    By a process of its own, as nodes write: a thread of this one would hold up the clients, whose times are measured.
+    """
+    spawning = multiprocessing.get_context("spawn")
+    started, ended = spawning.Event(), spawning.Event()
+    writer = spawning.Process(target=_write, args=(log, rules, per_second, started, ended))
     writer.start()
     try:
+        if not started.wait(_READ_S):
+            raise AssertionError(f"{log}: nothing was written within {_READ_S} s")
         yield
     finally:
         ended.set()
         writer.join()
+
+
+def _write(log: Path, rules: int, per_second: int, started: Event, ended: Event) -> None:
+    with open_log(log) as opened:
+        started.set()
+        begun = time.monotonic()
+        for number in itertools.count():
+            if ended.wait(max(begun + number / per_second - time.monotonic(), 0)):
+                return
+            record = acl_record(rules + number + 1, acl(f"live.topic-{number}", f"User:team-{number % 2_000}"))
+            opened.append([encode_record(record)], timestamp=time.time_ns() // 1_000_000)
 
 
 @frozen

@@ -414,7 +414,7 @@ class NamesIndex:
     _begun: Int64s
     """The place of the entry of each."""
     _come: Mapping[Entry, str] = field(factory=dict)
-    """Entries that came since, and their texts in lower case."""
+    """Entries that came since, and their texts in lower case: the shortest first, as thousands may match."""
     _gone: Collection[Entry] = frozenset()
     """Entries that went since."""
 
@@ -450,7 +450,9 @@ class NamesIndex:
                 come[entry] = _entry_text(entry)
             else:
                 come.pop(entry, None)
-        return evolve(self, come=come, gone=gone) if len(come) + len(gone) <= _MOST_LATER else NamesIndex.of(listing)
+        if len(come) + len(gone) > _MOST_LATER:
+            return NamesIndex.of(listing)
+        return evolve(self, come=dict(sorted(come.items(), key=_by_text)), gone=gone)
 
     def __len__(self) -> int:
         return len(self._entries) + len(self._come)
@@ -468,16 +470,21 @@ class NamesIndex:
                 matches.setdefault(entry, True)
                 if len(matches) == most:
                     break
-        later = [entry for entry, lower in self._come.items() if needle in lower]
-        if not later:
+        begin: list[Entry] = []
+        contain: list[Entry] = []
+        for entry, lower in self._come.items():
+            if needle in lower:
+                (begin if _begins(entry, lower, needle) else contain).append(entry)
+                if len(begin) == most:  # the others are longer
+                    break
+        if not begin and not contain:
             return list(matches)
 
         def order(entry: Entry) -> tuple[bool, int, str]:
             lower = _entry_text(entry)
-            begins = lower.startswith(needle) or (isinstance(entry, str) and lower.partition(":")[2].startswith(needle))
-            return not begins, len(lower), lower
+            return not _begins(entry, lower, needle), len(lower), lower
 
-        return nsmallest(most, [*matches, *later], key=order)
+        return nsmallest(most, [*matches, *begin, *contain[:most]], key=order)
 
     def _beginning(self, needle: str, most: int) -> list[int]:
         """Return the first places of entries that begin with a text, in order."""
@@ -504,6 +511,15 @@ class NamesIndex:
             place = int(np.searchsorted(self._starts, at, "right")) - 1
             yield place
             at = int(self._starts[place + 1]) if place + 1 < len(self._starts) else len(self._joined)
+
+
+def _by_text(item: tuple[Entry, str]) -> tuple[int, str]:
+    return len(item[1]), item[1]
+
+
+def _begins(entry: Entry, lower: str, needle: str) -> bool:
+    """Return whether an entry begins with a text, a principal also without its type."""
+    return lower.startswith(needle) or (isinstance(entry, str) and lower.partition(":")[2].startswith(needle))
 
 
 def _by_length(text: tuple[str, int]) -> tuple[int, str, int]:
