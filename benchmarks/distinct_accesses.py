@@ -53,7 +53,7 @@ def run(count: int) -> Iterator[Row]:
     yield Row(what=f"{what}: memory of counting, per access", ours=(_resident() - before) / count, unit="B", target=200)
     authorizer, took = _spent(lambda: BulkAuthorizer.of(rules.intervals, settings))
     yield Row(what=f"{_RULES:,} rules: indexing them", ours=took, unit="s")
-    _, took = _spent(lambda: authorizer.decide_once(columns, None))
+    _, took = _spent(lambda: authorizer.decide_once(columns))
     cores = os.cpu_count() or 1
     target = _PER_SECOND / cores
     yield Row(

@@ -65,8 +65,10 @@ _OWN: Final = re.compile(r"part-.*|_SUCCESS|\..*\.crc", re.DOTALL)
 
 def check_absent(
     spark: SparkSession, out: Place, mode: Mode = Mode.ERROR, tables: Mapping[str, Form] = PARQUET
-) -> None:
+) -> "_Names | None":
     """Refuse an output that exists, in any store; with another mode, what is no output of these tables.
+
+    Return the files of the former output; None without one.
 
     Raises:
         ConfigError: it exists, has other files, or is incomplete; or the store cannot be reached.
@@ -75,9 +77,10 @@ def check_absent(
     if isinstance(out, Path):
         check_new(out, mode)
     if mode is not Mode.ERROR:
-        _former_of(spark, out, tables)
-    elif isinstance(out, str) and storage.exists(spark, out):
+        return _former_of(spark, out, tables)
+    if isinstance(out, str) and storage.exists(spark, out):
         raise _exists(spark, out)
+    return None
 
 
 def _exists(spark: SparkSession, out: str) -> ConfigError:
@@ -203,8 +206,7 @@ def new_output(
             the output or wrote to it.
 
     """
-    check_absent(spark, out, mode, tables)
-    former = None if mode is Mode.ERROR else _former_of(spark, out, tables)
+    former = check_absent(spark, out, mode, tables)
     appended = hadoop_name(out) if mode is Mode.APPEND and former and any(map(_rows_of, former.values())) else None
     if isinstance(out, Path):
         with _beside(spark, out, former, mode) as unfinished:

@@ -407,7 +407,7 @@ class DayTallies:
         if self.own_time:
             codes = self.authorizer.decide(columns, first[once.rows])
         else:
-            (codes,) = self.authorizer.decide_once(columns, None)
+            codes = self.authorizer.decide_once(columns)
         unread = undecided(counted, codes[once.of_row]).but_of(self.authorizer.settings.super_users)
         judged = codes >= DecisionCode.DEFAULT_ALLOW
         once = once.where(judged)

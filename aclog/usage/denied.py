@@ -60,7 +60,7 @@ class Refusals:
 def refusals(counted: pa.Table, rules: Rules, settings: Settings) -> Refusals:
     """Decide distinct accesses (COUNTED, one row each) by the ACLs of one state."""
     authorizer = BulkAuthorizer.of(rules.intervals, settings)
-    (codes,) = authorizer.decide_once([counted.column(name) for name in REQUEST_COLUMNS], None)
+    codes = authorizer.decide_once([counted.column(name) for name in REQUEST_COLUMNS])
     errors = np.isin(codes, [int(code) for code in ERRORS])
     refused = codes == DecisionCode.DEFAULT_DENY
     of_rule = codes >= 0

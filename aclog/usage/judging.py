@@ -192,8 +192,8 @@ class Judged:
     @property
     def newest(self) -> int:
         """A time at which the newest ACLs are in force, in us since 1970."""
-        newest = max(change_times(self.rules.intervals).tolist(), default=ALWAYS)
-        return max(micros_of(self.window.until), newest * 1000)
+        until, times = micros_of(self.window.until), change_times(self.rules.intervals)
+        return max(until, int(times[-1]) * 1000) if len(times) else until
 
     @property
     def has_times(self) -> bool:
@@ -256,7 +256,7 @@ def with_codes(counted: pa.Table, judged: Judged, authorizer: BulkAuthorizer) ->
     """Add the columns `decision_code`, and `decision_code_at_end` by the newest ACLs."""
     columns = [counted.column(name) for name in REQUEST_COLUMNS]
     if not judged.own_time:
-        (codes,) = authorizer.decide_once(columns, None)
+        codes = authorizer.decide_once(columns)
         at_end = codes
     else:
         # its first time is sufficient: COUNTED has a row per version that makes a difference

@@ -118,7 +118,7 @@ def _rule_rows(rules: Rules) -> set[tuple[str, ...]]:
 def _decided(counted: pa.Table, rules: Rules, settings: Settings) -> tuple[Int64s, Any]:
     """Return the position in _DECISIONS of each decision, and the decision codes."""
     columns = [counted.column(name) for name in REQUEST_COLUMNS]
-    (codes,) = BulkAuthorizer.of(rules.intervals, settings).decide_once(columns, None)
+    codes = BulkAuthorizer.of(rules.intervals, settings).decide_once(columns)
     texts = np.asarray(rules.texts.table.column("decision"))
     place = np.select([texts == name for name in _DECISIONS], range(len(_DECISIONS)))
     return place[codes - int(min(DecisionCode))], codes

@@ -204,7 +204,7 @@ class Needs:
     def of(cls, counted: pa.Table, rules: Rules, settings: Settings) -> Self:
         """Evaluate distinct accesses (COUNTED) by the last version of the ACLs."""
         columns = [counted.column(name) for name in REQUEST_COLUMNS]
-        (codes,) = BulkAuthorizer.of(rules.intervals, settings).decide_once(columns, None)
+        codes = BulkAuthorizer.of(rules.intervals, settings).decide_once(columns)
         by_rule, allowed = _allowed(codes, rules)
         unknown = undecided(counted, codes).but_of(settings.super_users)
         counts = np.asarray(counted.column("count"))

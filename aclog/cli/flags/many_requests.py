@@ -12,6 +12,7 @@ from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, Pattern
 from aclog.authorizer.settings import rule_pattern
 from aclog.cli.flags.common import (
     GROUP_HELP,
+    STDIN,
     TOPIC_HELP,
     AuthorizerFlags,
     Semantics,
@@ -533,7 +534,6 @@ class SecondSettingsFlags:
 
 
 SECOND_STATE_PANEL = "Second state (one source, or a change of the first state)"
-_STDIN = "-"
 
 
 @frozen(kw_only=True, eq=False, repr=False)
@@ -772,7 +772,7 @@ class SecondStateFlags:
         from aclog.sources.acl_lines import is_rule_line
 
         path = self.change or self.add or self.remove or self.to_acls or self.to_ref
-        return None if path is None or path == _STDIN or is_rule_line(path) else path
+        return None if path is None or path == STDIN or is_rule_line(path) else path
 
     def _acls_format(self, first: SourceFlags) -> AclsFormat | None:
         if self.to_acls is self.to_ref is None:

@@ -133,10 +133,9 @@ def _findings(console: Console, acl: StandardAcl) -> Iterator[Table]:
     """Yield the findings about the rule, if it has any."""
     if console.lookout is None or console.own is not None:
         return
-    looks = [(kind, console.lookout.last_look(kind)) for kind in Kind]
     items = [
         item
-        for _, look in looks
+        for look in map(console.lookout.last_look, Kind)
         if look is not None and look.result is not None
         for item in look.result.items
         if any(each.acl == acl for each in item.rules)

@@ -136,7 +136,7 @@ def test_each_row_at_its_own_time(intervals, estate, requests, documented, cidr)
     micros = np.array([time * 1000 for _, time in rows], np.int64)
     columns = columns_of([request for request, _ in rows])
     codes = authorizer.decide(columns, micros).tolist()
-    assert [each.tolist() for each in authorizer.decide_once(columns, micros, None)] == [
+    assert [authorizer.decide_once(columns, each).tolist() for each in (micros, None)] == [
         codes,
         authorizer.decide(columns).tolist(),
     ]
