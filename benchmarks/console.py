@@ -37,6 +37,8 @@ PAINT_MS, FILTER_MS, SLIDER_MS, POLL_MS, PAGE_MS, KEY_MS = 200.0, 100.0, 50.0, 5
 _POLL_S = 0.5
 _BATCH = 1_000
 _READ_S = 300
+_HEADERS = "Accept: text/html\r\nAccept-Encoding: gzip\r\nSec-Fetch-Site: same-origin\r\n"
+"""As browsers send them for the script of a page."""
 _VERSION = re.compile(rb'"version":"([^"]*)"')
 _AREAS = ("orders", "payments", "clicks", "stock", "pii", "audit", "search", "mail")
 _FILTERS = {
@@ -94,8 +96,7 @@ class Client:
         if self._streams is None:
             self._streams = await asyncio.open_connection(self.host, self.port, limit=1 << 24)
         reader, writer = self._streams
-        head = f"GET {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nAccept: text/html\r\n\r\n"
-        writer.write(head.encode())
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n{_HEADERS}\r\n".encode())
         lines = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
         length = next(int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length:"))
         return int(lines[0].split()[1]), await reader.readexactly(length)

@@ -286,9 +286,9 @@ def _newest(states: States) -> State | None:
 _FOLLOWED_S, _BUSY_S = 0.1, 0.25
 """Between two looks at a log, each of 0.5 ms, and while it changes, as all open pages are made anew for each state:
 with the half second between requests of a page, a change is seen within one second."""
-_SWITCH_S = 0.001
-"""For how long a thread keeps the interpreter from others that wait (CPython: 5 ms). A request changes threads three
-times, and the threads of pages, of the state and of its history wait in line each time."""
+_SWITCH_S = 0.0003
+"""For how long a thread keeps the interpreter from others that wait (CPython: 5 ms). The event loop waits for it once
+for each socket that is ready, in line with the threads of pages, of the state and of its history."""
 
 
 def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, authorizer: AuthorizerFlags) -> None:

@@ -376,8 +376,60 @@ _SLOWEST = 1024
 """The least rate, in bytes a second, at which a client must read a response."""
 _ACKNOWLEDGED = slice(120, 128)
 """Where Linux's `struct tcp_info` holds tcpi_bytes_acked."""
+_GATHERED = 64 << 10
+"""Bytes that are sent without waiting for the end of the step."""
 _WHOLE = {h11.DONE, h11.MUST_CLOSE}
 """States of the other side when it has sent all of a request."""
+
+
+class GatheredWrites:
+    """A transport that sends what one step of the event loop writes at once.
+
+    uvicorn writes head and body of a response apart. Each write is a call of the kernel, which delivers it to the
+    client and may wake it up; over loopback that takes longer than making the response.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        """All but writing and closing is that of the transport."""
+        self._transport, self._loop = transport, loop
+        self._pending: list[bytes] = []
+        self._size = 0
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the transport has under this name."""
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes before the event loop waits again; many of them at once, so that the transport can pause us."""
+        if not data:
+            return
+        if not self._pending:
+            self._loop.call_soon(self.flush)
+        self._pending.append(data)
+        self._size += len(data)
+        if self._size >= _GATHERED:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what is pending, unless the connection has ended meanwhile."""
+        if self._pending:
+            data, self._pending, self._size = b"".join(self._pending), [], 0
+            if not self._transport.is_closing():
+                self._transport.write(data)
+
+    def get_write_buffer_size(self) -> int:
+        """Return how many bytes are not sent yet."""
+        return self._size + self._transport.get_write_buffer_size()
+
+    def close(self) -> None:
+        """Send what is pending, and close."""
+        self.flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close without sending what is pending."""
+        self._pending, self._size = [], 0
+        self._transport.abort()
 
 
 class TimedConnection(H11Protocol):
@@ -404,11 +456,11 @@ class TimedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
-        super().connection_made(transport)
+        super().connection_made(GatheredWrites(transport, self.loop))  # type: ignore[arg-type]
         if self.arrival is not None:
             self.app_state = dict(self.app_state)
             keep_arrival(self.app_state, self.arrival)
-            self.arrival.connected(transport)
+            self.arrival.connected(self.transport)
             certificate = _certificate_of(transport)
             if certificate is not None and not self.arrival.authenticate(certificate):
                 transport.abort()
@@ -432,6 +484,7 @@ class TimedConnection(H11Protocol):
     def eof_received(self) -> bool:  # type: ignore[override]
         """Return whether it stays open: a half-closed client still gets its responses, but not over TLS."""
         self._has_ended = True
+        self.transport.flush()  # type: ignore[attr-defined]  # without it, the transport closes on False
         if self.scheme != "http" or self.conn.their_state not in _WHOLE:
             return False
         return not self.cycle.response_complete

@@ -2,12 +2,12 @@
 
 import json
 import sys
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge, nsmallest
-from itertools import chain, islice
-from typing import TypeAlias, TypeVar, overload
+from itertools import accumulate, chain, islice
+from typing import Any, Protocol, TypeAlias, TypeVar, overload
 from uuid import UUID
 
 import numpy as np
@@ -20,6 +20,7 @@ from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.settings import name_text
 from aclog.console.shared import Cache
 from aclog.metalog.columns import Int64s
+from aclog.metalog.persistent_map import Map
 
 # A text search over many texts at once: one pass over a joined text, fast where few of them match.
 
@@ -59,13 +60,127 @@ class Haystack:
         return places
 
 
+# Values in order, carried over to the next state.
+
+
+class _Comparable(Protocol):
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+_T = TypeVar("_T", bound=_Comparable)
+
+_BLOCK = 256
+"""Values of a block when it is made; one of twice as many is split."""
+_SINGLY = 5_000
+"""Up to so many changes are made one by one."""
+
+
+@define(eq=False, init=False)
+class Ordered(Sequence[_T]):
+    """Different values in order. Immutable: a change makes another one, which shares the blocks that are the same.
+
+    A list of all values would be copied for each state, and the garbage collector would visit the values of each copy:
+    at 100,000 rules that stops every thread for 20 ms, several times a second.
+    """
+
+    _blocks: Sequence[list[_T]]
+    """None is empty."""
+    _firsts: Sequence[_T]
+    """The first value of each block."""
+    _starts: Sequence[int]
+    """The place of the first value of each block."""
+    _size: int
+
+    def __init__(self, values: Sequence[_T] = ()) -> None:
+        """`values` are in order, each once."""
+        self._set([list(values[place : place + _BLOCK]) for place in range(0, len(values), _BLOCK)])
+
+    def _set(self, blocks: list[list[_T]]) -> None:
+        self._blocks = blocks
+        self._firsts = [block[0] for block in blocks]
+        *self._starts, self._size = accumulate(map(len, blocks), initial=0)
+
+    def changed(self, removed: Collection[_T], added: Collection[_T]) -> "Ordered[_T]":
+        """Return these values without those that are removed, if they are there, and with those that are added."""
+        if len(removed) + len(added) > _SINGLY:
+            return Ordered(sorted((set(self) - set(removed)) | set(added)))
+        blocks, firsts, own = list(self._blocks), list(self._firsts), set[int]()
+
+        def block_of(value: _T) -> list[_T]:
+            """Return the block of a value, to be changed."""
+            number = max(bisect_right(firsts, value) - 1, 0)
+            if id(blocks[number]) not in own:
+                blocks[number] = list(blocks[number])
+                own.add(id(blocks[number]))
+            return blocks[number]
+
+        for value in removed:
+            block = block_of(value) if blocks else []
+            place = bisect_left(block, value)
+            if place < len(block) and block[place] == value:
+                del block[place]
+        for value in added:
+            if not blocks:
+                blocks, firsts = [[]], [value]
+                own.add(id(blocks[0]))
+            block = block_of(value)
+            place = bisect_left(block, value)
+            if place == len(block) or block[place] != value:
+                block.insert(place, value)
+        later = Ordered.__new__(Ordered)
+        later._set([part for block in blocks for part in _parts(block)])
+        return later
+
+    def place(self, value: Any) -> int:
+        """Return how many values are less than one."""
+        number = bisect_right(self._firsts, value) - 1
+        return self._starts[number] + bisect_left(self._blocks[number], value) if number >= 0 else 0
+
+    def __contains__(self, value: object) -> bool:
+        place = self.place(value)
+        return place < self._size and self[place] == value
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[_T]:
+        return chain.from_iterable(self._blocks)
+
+    @overload
+    def __getitem__(self, place: int) -> _T: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[_T]: ...
+    def __getitem__(self, place: int | slice) -> _T | list[_T]:
+        if isinstance(place, slice):
+            low, high, step = place.indices(self._size)
+            return list(self._from(low, high))[::step] if step > 0 else [self[each] for each in range(low, high, step)]
+        place = range(self._size)[place]
+        number = bisect_right(self._starts, place) - 1
+        return self._blocks[number][place - self._starts[number]]
+
+    def _from(self, low: int, high: int) -> Iterator[_T]:
+        """Yield the values of some places."""
+        number = max(bisect_right(self._starts, low) - 1, 0)
+        while low < high:
+            start = self._starts[number]
+            part = self._blocks[number][low - start : high - start]
+            yield from part
+            low += len(part)
+            number += 1
+
+
+def _parts(block: list[_T]) -> Iterable[list[_T]]:
+    """Return a block, split if it is large, and none if it is empty."""
+    if len(block) < 2 * _BLOCK:
+        return (block,) if block else ()
+    return (block[place : place + _BLOCK] for place in range(0, len(block), _BLOCK))
+
+
 # The rules of a state in order, with a text index: kept beside the image, and carried over to the next state.
 
 
 _MOST_CHANGES = 5_000
 """With more changes, a listing is made anew."""
-_MOST_APART = 2_000
-"""With more rules that came or went, they are joined with the others: a dictionary of all is not copied each time."""
 _STEP, _SORTED = 100, 2_000
 """Rules between two pauses; and that are sorted at once."""
 
@@ -144,13 +259,10 @@ class Listing:
     """Rules by resource type, name, pattern, principal, host, operation and permission. Immutable by convention."""
 
     acls: AclsImage
-    _keys: list[Key] = field(factory=list, init=False, repr=False)
-    _names: list[NameKey] = field(factory=list, init=False, repr=False)
+    _keys: Ordered[Key] = field(factory=Ordered, init=False, repr=False)
+    _names: Ordered[NameKey] = field(factory=Ordered, init=False, repr=False)
     """Type, name and pattern type of the resources in rules, each once, in order."""
-    _rules: Mapping[Key, StandardAclWithId] = field(factory=dict, init=False, repr=False)
-    """The rules of this listing or of an earlier one, with which it shares them."""
-    _later: dict[Key, StandardAclWithId | None] = field(factory=dict, init=False, repr=False)
-    """The rules that came or went since; None: it went."""
+    _rules: Map[Key, StandardAclWithId] = field(factory=Map, init=False, repr=False)
     _has_ids: bool = field(default=True, init=False, repr=False)
     """Whether all rules have ids."""
     principals: dict[str, int] = field(factory=dict, init=False, repr=False)
@@ -166,12 +278,14 @@ class Listing:
     def of(cls, acls: AclsImage, pause: Pause = no_pause) -> "Listing":
         """Return the listing of some rules; `pause` is called again and again."""
         listing = cls(acls)
-        rules = listing._rules = {key_of(rule.acl): rule for rule in _stepped(acls, pause)}
+        rules = {key_of(rule.acl): rule for rule in _stepped(acls, pause)}
+        listing._rules = Map(rules)
         listing._has_ids = all(rule.id is not None for rule in _stepped(rules.values(), pause))
-        listing._keys = _sorted(rules, pause)
-        listing._names = list(dict.fromkeys(key[:3] for key in _stepped(listing._keys, pause)))
-        listing.principals = _in_order(Counter(key[3] for key in _stepped(listing._keys, pause)))
-        listing.types = _in_order(Counter(key[0] for key in _stepped(listing._keys, pause)))
+        keys = _sorted(rules, pause)
+        listing._keys = Ordered(keys)
+        listing._names = Ordered(list(dict.fromkeys(key[:3] for key in _stepped(keys, pause))))
+        listing.principals = _in_order(Counter(key[3] for key in _stepped(keys, pause)))
+        listing.types = _in_order(Counter(key[0] for key in _stepped(keys, pause)))
         return listing
 
     def followed_by(self, acls: AclsImage, pause: Pause = no_pause) -> "Listing":
@@ -183,49 +297,30 @@ class Listing:
         changed = acls.changed_ids(self.acls)
         if changed is None or sum(map(len, changed)) > _MOST_CHANGES:
             return Listing.of(acls, pause)
-        removed, come = changed
-        later = self._copy(acls)
-        removed_keys = [key_of(acl) for acl in map(self.acls.get, map(_uuid, removed)) if acl is not None]
-        for key in removed_keys:
-            later._remove(key)
-        added = [(key_of(acl), id_, acl) for id_ in map(_uuid, come) if (acl := acls.get(id_)) is not None]
-        for key, id_, acl in added:
-            later._add(key, StandardAclWithId(id=id_, acl=acl))
-        touched = [*(key for key, _, _ in added), *removed_keys]
+        gone, come = changed
+        removed = [key_of(acl) for acl in map(self.acls.get, map(_uuid, gone)) if acl is not None]
+        added = {key_of(acl): StandardAclWithId(id=id_, acl=acl) for id_, acl in _of_ids(acls, come)}
+        later = Listing(acls)
+        later._keys = self._keys.changed(removed, added)
+        later._rules = self._rules.changed(added, [key for key in removed if key not in added])
+        touched = list(dict.fromkeys((*added, *removed)))
+        names = dict.fromkeys(key[:3] for key in touched)
+        later._names = self._names.changed(
+            [name for name in names if not later.count(*name)], [name for name in names if later.count(*name)]
+        )
+        later.principals, later.types = dict(self.principals), dict(self.types)
+        for keys, step in ((removed, -1), (added, 1)):
+            for key in keys:
+                later.principals[key[3]] = later.principals.get(key[3], 0) + step
+                later.types[key[0]] = later.types.get(key[0], 0) + step
         if any((key[3] in self.principals) is not bool(later.principals[key[3]]) for key in touched):
             later.principals = _in_order(later.principals)
         later.types = _in_order(later.types)
-        if len(later._later) > _MOST_APART:
-            later._rules, later._later = {key: later.rule(key) for key in later._keys}, {}
         if self._names_index is not None:
             later._names_index = self._names_index.followed_by(later, touched)
         if self._rules_index is not None:
             later._rules_index = self._rules_index.followed_by(later, touched)
         return later
-
-    def _copy(self, acls: AclsImage) -> "Listing":
-        """Return a copy of the listing, to be updated to a later state before it is published."""
-        copy = Listing(acls)
-        copy._keys, copy._names = list(self._keys), list(self._names)
-        copy._rules, copy._later = self._rules, dict(self._later)
-        copy.principals, copy.types = dict(self.principals), dict(self.types)
-        return copy
-
-    def _remove(self, key: Key) -> None:
-        del self._keys[bisect_left(self._keys, key)]
-        self._later[key] = None
-        if not self.count(*key[:3]):
-            del self._names[bisect_left(self._names, key[:3])]
-        self.principals[key[3]] -= 1
-        self.types[key[0]] -= 1
-
-    def _add(self, key: Key, rule: StandardAclWithId) -> None:
-        if not self.count(*key[:3]):
-            insort(self._names, key[:3])
-        insort(self._keys, key)
-        self._later[key] = rule
-        self.principals[key[3]] = self.principals.get(key[3], 0) + 1
-        self.types[key[0]] = self.types.get(key[0], 0) + 1
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -281,7 +376,7 @@ class Listing:
 
     def has_rule(self, key: Key) -> bool:
         """Return whether the rule of a key is there."""
-        return (self._later[key] is not None) if key in self._later else key in self._rules
+        return key in self._rules
 
     def has(self, entry: "Entry") -> bool:
         """Return whether rules have a principal, or a name."""
@@ -289,8 +384,7 @@ class Listing:
 
     def rule(self, key: Key) -> StandardAclWithId:
         """Return the rule of a key."""
-        rule = self._later.get(key)
-        return self._rules[key] if rule is None else rule
+        return self._rules[key]
 
     def on_type(self, resource_type: int) -> Sequence[Key]:
         """Return the keys of the rules on a type."""
@@ -299,8 +393,7 @@ class Listing:
 
     def count(self, kind: int, name: str, pattern: int) -> int:
         """Return how many rules are about a name, or a prefix."""
-        keys = self._keys
-        return bisect_left(keys, (kind, name, pattern + 1)) - bisect_left(keys, (kind, name, pattern))
+        return self._keys.place((kind, name, pattern + 1)) - self._keys.place((kind, name, pattern))
 
     def sharing(self, resource_type: int, prefix: str) -> Counter[str]:
         """Return the principals with rules on names of a type that begin so, and how many rules each has."""
@@ -344,8 +437,8 @@ _SHORT = 200_000
 """Entries of an index that is searched in milliseconds."""
 _TEXTS = 16
 """Texts whose matches are kept."""
-SINGLY = 500
-"""Up to so many changes are made one by one in what is in order."""
+_FEW_CHANGES = 500
+"""Up to so many changes are made one by one in a list of matches."""
 
 
 # Rules by a part of their texts. The texts of all rules are joined once, not again for each state.
@@ -358,14 +451,14 @@ class RulesIndex:
     _keys: Sequence[Key]
     _haystack: Haystack
     """The text of each key."""
-    _later: Mapping[Key, tuple[str, bool]] = field(factory=dict)
+    _later: Map[Key, tuple[str, bool]] = field(factory=Map)
     """The rules that came or went: the text of each, and whether it is there."""
     _matches: Cache[list[Key]] = field(factory=lambda: Cache(_TEXTS))
     """The first keys with a text, by text: open pages look for the same texts in each state."""
 
     def followed_by(self, listing: Listing, touched: Iterable[Key]) -> "RulesIndex | None":
         """Return the index of a later listing, whose rules with these keys came or went; None: to be made anew."""
-        later = {**self._later, **{key: (_text(key), listing.has_rule(key)) for key in touched}}
+        later = self._later.changed({key: (_text(key), listing.has_rule(key)) for key in touched}, ())
         return evolve(self, later=later) if len(later) <= _MOST_LATER else None
 
     def find(self, needle: str) -> list[Key]:
@@ -374,7 +467,7 @@ class RulesIndex:
         changed = [(key, is_there) for key, (text, is_there) in self._later.items() if needle in text]
         if not changed:
             return keys
-        if len(changed) > SINGLY:
+        if len(changed) > _FEW_CHANGES:
             removed = {key for key, _ in changed}
             return sorted(
                 chain((key for key in keys if key not in removed), (key for key, is_there in changed if is_there))
@@ -398,6 +491,8 @@ class RulesIndex:
 
 Entry: TypeAlias = str | NameKey
 """A principal, or the type, name and pattern type of a resource."""
+_Come: TypeAlias = tuple[int, str, tuple[Any, ...]]
+"""The length of an entry's text in lower case, the text, and whether the entry is a name, with its parts."""
 
 
 @frozen(eq=False)
@@ -413,9 +508,9 @@ class NamesIndex:
     """The texts, and those of principals without their type, in order."""
     _begun: Int64s
     """The place of the entry of each."""
-    _come: Mapping[Entry, str] = field(factory=dict)
-    """Entries that came since, and their texts in lower case: the shortest first, as thousands may match."""
-    _gone: Collection[Entry] = frozenset()
+    _come: Ordered["_Come"] = field(factory=Ordered)
+    """Entries that came since: the shortest first, as thousands may match."""
+    _gone: frozenset[Entry] = frozenset()
     """Entries that went since."""
 
     @classmethod
@@ -441,18 +536,18 @@ class NamesIndex:
 
     def followed_by(self, listing: Listing, touched: Iterable[Key]) -> "NamesIndex":
         """Return the index of a later listing, whose rules with these keys came or went."""
-        come, gone = dict(self._come), set(self._gone)
-        entries: Iterable[Entry] = (entry for key in touched for entry in (key[3], key[:3]))
-        for entry in dict.fromkeys(entries):
-            if self._had(entry):
-                (gone.discard if listing.has(entry) else gone.add)(entry)
-            elif listing.has(entry):
-                come[entry] = _entry_text(entry)
-            else:
-                come.pop(entry, None)
+        every: Iterable[Entry] = (entry for key in touched for entry in (key[3], key[:3]))
+        entries = {entry: listing.has(entry) for entry in every}
+        had = {entry for entry in entries if self._had(entry)}
+        later = [(_come(entry), is_there) for entry, is_there in entries.items() if entry not in had]
+        come = self._come.changed(
+            [each for each, is_there in later if not is_there], [each for each, is_there in later if is_there]
+        )
+        is_gone = {entry for entry in had if not entries[entry]}
+        gone = self._gone if had.isdisjoint(self._gone) and not is_gone else (self._gone - had) | is_gone
         if len(come) + len(gone) > _MOST_LATER:
             return NamesIndex.of(listing)
-        return evolve(self, come=dict(sorted(come.items(), key=_by_text)), gone=gone)
+        return evolve(self, come=come, gone=gone)
 
     def __len__(self) -> int:
         return len(self._entries) + len(self._come)
@@ -472,8 +567,9 @@ class NamesIndex:
                     break
         begin: list[Entry] = []
         contain: list[Entry] = []
-        for entry, lower in self._come.items():
+        for _, lower, (is_name, *parts) in self._come:
             if needle in lower:
+                entry = tuple(parts) if is_name else parts[0]
                 (begin if _begins(entry, lower, needle) else contain).append(entry)
                 if len(begin) == most:  # the others are longer
                     break
@@ -513,8 +609,9 @@ class NamesIndex:
             at = int(self._starts[place + 1]) if place + 1 < len(self._starts) else len(self._joined)
 
 
-def _by_text(item: tuple[Entry, str]) -> tuple[int, str]:
-    return len(item[1]), item[1]
+def _come(entry: Entry) -> _Come:
+    text = _entry_text(entry)
+    return len(text), text, (False, entry) if isinstance(entry, str) else (True, *entry)
 
 
 def _begins(entry: Entry, lower: str, needle: str) -> bool:
@@ -532,6 +629,14 @@ def _entry_text(entry: Entry) -> str:
 
 def _uuid(number: int) -> UUID:
     return UUID(int=number)
+
+
+def _of_ids(acls: AclsImage, numbers: Iterable[int]) -> Iterator[tuple[UUID, StandardAcl]]:
+    """Yield the rules with some ids."""
+    for id_ in map(_uuid, numbers):
+        acl = acls.get(id_)
+        if acl is not None:
+            yield id_, acl
 
 
 def _stepped(values: Iterable[_V], pause: Pause) -> Iterable[_V]:
@@ -557,13 +662,11 @@ def _sorted(keys: Collection[Key], pause: Pause) -> list[Key]:
     return list(_paused(merge(*parts), pause))
 
 
-def span(
-    rows: Sequence[tuple[object, ...]], resource_type: int, text: str, *, is_whole: bool = False
-) -> tuple[int, int]:
-    """Return where rows, sorted by type and name, begin and end whose name is a text, or begins with it."""
-    low = bisect_left(rows, (resource_type, text))
+def span(rows: Ordered[Any], resource_type: int, text: str, *, is_whole: bool = False) -> tuple[int, int]:
+    """Return where rows, in order of type and name, begin and end whose name is a text, or begins with it."""
     after = f"{text}\0" if is_whole else _after(text)
-    return low, bisect_left(rows, (resource_type + 1,) if after is None else (resource_type, after))
+    end: tuple[object, ...] = (resource_type + 1,) if after is None else (resource_type, after)
+    return rows.place((resource_type, text)), rows.place(end)
 
 
 def _after(prefix: str) -> str | None:

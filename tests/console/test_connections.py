@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from aclog.console.connections import TimedConnection
+from aclog.console.connections import GatheredWrites, TimedConnection
 from aclog.terminal.notices import FewNotices
 from tests.support.nodes.certificates import Authority
 from tests.support.processes.waiting import wait_until
@@ -196,3 +196,62 @@ def test_a_failure_is_written_after_any_number_of_hang_ups_and_a_few_of_many_are
         logger.removeHandler(writer)
     assert written == ["a failure"] * most
     assert logger.filters == before, "another server of this process counts for itself"
+
+
+class Written:
+    """A transport that notes its calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+        self.is_over = False
+
+    def write(self, data: bytes) -> None:
+        self.calls.append(data)
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+    def abort(self) -> None:
+        self.calls.append("abort")
+
+    def is_closing(self) -> bool:
+        return self.is_over
+
+    def get_write_buffer_size(self) -> int:
+        return 1
+
+
+def after_one_step(*steps) -> list[object]:
+    """What a transport is asked for when these are called in one step of the loop."""
+
+    async def run() -> list[object]:
+        under = Written()
+        transport = GatheredWrites(under, asyncio.get_running_loop())
+        for step in steps:
+            step(transport, under)
+        await asyncio.sleep(0)
+        return under.calls
+
+    return asyncio.run(run())
+
+
+def test_writes_of_one_step_are_sent_at_once():
+    def head(transport, under):
+        transport.write(b"head ")
+        assert transport.get_write_buffer_size() == 6
+        assert not under.calls
+
+    assert after_one_step(head, lambda t, _: t.write(b"body"), lambda t, _: t.write(b"")) == [b"head body"]
+
+
+def test_many_bytes_are_sent_without_waiting_for_the_end_of_the_step():
+    def piece(transport, _):
+        transport.write(b"x" * (40 << 10))
+
+    assert [len(call) for call in after_one_step(piece, piece, piece)] == [80 << 10, 40 << 10]
+
+
+def test_what_was_written_is_sent_before_the_end_unless_it_is_cut_off():
+    assert after_one_step(lambda t, _: t.write(b"x"), lambda t, _: t.close()) == [b"x", "close"]
+    assert after_one_step(lambda t, _: t.write(b"x"), lambda t, _: t.abort()) == ["abort"]
+    assert after_one_step(lambda t, _: t.write(b"x"), lambda _, under: setattr(under, "is_over", True)) == []

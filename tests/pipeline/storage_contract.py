@@ -195,6 +195,20 @@ class StorageContract:
         assert sides.other.run("spark", *authorize(sides, "requests.jsonl", out)).code == 0
         assert [len(table) for table in stored(sides.store, out).values()] == [COUNT]
 
+    @pytest.mark.parametrize(("mode", "count"), [("overwrite", COUNT), ("append", 2 * COUNT)])
+    def test_an_output_that_exists(self, sides, out, tmp_path, mode, count):
+        job = ("spark", *authorize(sides, "requests.jsonl", out))
+        more = (*job, "--mode", mode)
+        assert sides.one.run(*more).code == 0
+        assert "exists already" in sides.one.run(*job).complaint
+        assert sides.one.run(*more).code == 0
+        assert [len(table) for table in stored(sides.store, out).values()] == [count]
+        assert "_SUCCESS" in sides.store.names(out)
+        sides.one.stop(*more, before="aclog.pipeline.storage:delete")  # all files are written, and none is published
+        sides.one.kill()
+        check_readers(sides, out, {"": count}, tmp_path)
+        assert INCOMPLETE in sides.other.run(*more).complaint
+
     @pytest.mark.parametrize("change", ["append", "replace"])
     def test_a_file_that_changes_while_it_is_read(self, sides, out, change):
         for command, name, read in (

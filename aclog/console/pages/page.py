@@ -617,7 +617,10 @@ def _short_row(acl: StandardAcl, others: tuple[Cell, ...]) -> Row:
 
 def _rule_row(acl: StandardAcl, as_of: str | None, others: tuple[Cell, ...]) -> Row:
     mark = Mark.DENY if acl.permission_type == AclPermissionType.DENY else None
-    return Row(key=_row_key(acl), cells=(*rule_cells(acl, as_of), *others), mark=mark)
+    permission, *cells = rule_cells(acl, as_of)
+    if not any(cell.url for cell in others):  # the use links to the page of the rule, where it is known
+        permission = evolve(permission, url=rule_url(acl, as_of))
+    return Row(key=_row_key(acl), cells=(permission, *cells, *others), mark=mark)
 
 
 def _row_key(acl: StandardAcl) -> str:

@@ -4,10 +4,10 @@ The newest, those of the past, and the viewer's own; the ACLs of a state in orde
 """
 
 import threading
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import chain, islice, pairwise, takewhile
+from itertools import islice, pairwise, takewhile
 from weakref import WeakKeyDictionary
 
 from attrs import define, evolve, field, frozen
@@ -24,7 +24,7 @@ from aclog.authorizer.settings import Generation, GenerationPair, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer
 from aclog.console.draft import Drafts, Editing
 from aclog.console.findings import Kind, Lookout, Uses
-from aclog.console.listing import SINGLY, Listing, NameKey, span
+from aclog.console.listing import Listing, NameKey, Ordered, span
 from aclog.console.live import (
     FollowedApplies,
     KnownHistory,
@@ -476,7 +476,7 @@ class ChangeIndex:
     _timeline: RuleTimeline | None = field(default=None, init=False)
     _positions: dict[Hashable, list[int]] = field(factory=dict, init=False)
     """By rule, principal, and (type, name, pattern type): the positions before the changes, in order."""
-    _names: list[NameKey] = field(factory=list, init=False)
+    _names: Ordered[NameKey] = field(factory=Ordered, init=False)
     """Type, name and pattern type of the resources in changes, each once, in order."""
     _days: dict[int, list[int]] = field(factory=dict, init=False)
     """By day since 1970: how many rules were added and removed."""
@@ -537,7 +537,7 @@ class ChangeIndex:
         start = 0 if last is None else len(last)
         if last is None or last.begin != timeline.begin or last.changes[-1:] != timeline.changes[start - 1 : start]:
             start = 0
-            self._positions, self._names, self._days, self._added = {}, [], {}, [0]
+            self._positions, self._names, self._days, self._added = {}, Ordered(), {}, [0]
         come: list[NameKey] = []
         for position, change in enumerate(timeline.changes[start:], start):
             acl = change.rule.acl
@@ -550,11 +550,7 @@ class ChangeIndex:
                 counts = self._days.setdefault(change.timestamp // DAY_MS, [0, 0])
                 counts[0 if is_added(change) else 1] += 1
             self._added.append(self._added[-1] + is_added(change))
-        if len(come) > SINGLY:
-            self._names = sorted(chain(self._names, come))
-        else:
-            for name in come:
-                insort(self._names, name)
+        self._names = self._names.changed((), come)
         self._timeline = timeline
 
 

@@ -421,7 +421,7 @@ class WebConsole:
             if download is not None:
                 _check_shown(console, path)
                 return _file(await self._in_thread(request, True, download, console, parameters))
-            rendered = await self._page(request, console, path, view, parameters)
+            rendered = await self._page(request, console, path, view, parameters, around)
         except NoTurnError:
             return await self._busy(request, path)
         except _REFUSALS as error:
@@ -487,9 +487,9 @@ class WebConsole:
         return evolve(console, editing=console.editing if may else None, viewer=viewer.principal)
 
     async def _page(
-        self, request: Request, console: Console, path: str, view: View, parameters: Parameters
+        self, request: Request, console: Console, path: str, view: View, parameters: Parameters, around: Around
     ) -> MadePage:
-        """Return a page, made anew only if the state has changed since.
+        """Return a page, made anew only if the state has changed since; with the document of the first viewer.
 
         Raises:
             NotShownError, NotReadyError, NoTurnError: see the exceptions.
@@ -508,7 +508,7 @@ class WebConsole:
         async def make() -> MadePage:
             nonlocal is_own
             is_own = True
-            return await self._in_thread(request, costs_more, self._render, console, path, view, parameters)
+            return await self._in_thread(request, costs_more, self._render, console, path, view, parameters, around)
 
         while True:
             try:
@@ -518,14 +518,18 @@ class WebConsole:
                     raise
                 # The viewer for whom it was being made has cancelled: it is made for this one.
 
-    def _render(self, console: Console, path: str, view: View, parameters: Parameters) -> MadePage:
+    def _render(self, console: Console, path: str, view: View, parameters: Parameters, around: Around) -> MadePage:
         try:
             page, status = self._noticed(view(console, parameters), console), 200
         except _REFUSALS as error:
             page, status = _refused(path, error, console)
             if isinstance(error, BadParameterError):
                 page = evolve(page, parts=_forms(console, view, parameters))
-        return MadePage.of(page, parameters, status, wants_html=not parameters.word("format"))
+        if parameters.word("format"):
+            return MadePage.of(page, parameters, status, wants_html=False)
+        made = MadePage.of(page, parameters, status)
+        made.prepare(around)
+        return made
 
     def _noticed(self, page: Page, console: Console) -> Page:
         """Return a page with a notice that its content may be incomplete."""

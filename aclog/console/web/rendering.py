@@ -308,6 +308,7 @@ def _environment() -> Environment:
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -358,6 +359,10 @@ class MadePage:
     def lasts(self) -> bool:
         """Whether it is the page of later requests of the same state."""
         return self.status < _REFUSED and self.page.is_settled
+
+    def prepare(self, around: Around) -> None:
+        """Make the document for a viewer now, in the thread of the page: the event loop answers others meanwhile."""
+        self.compressed(around) if not around.csrf_token else self.document(around)
 
     def document(self, around: Around) -> bytes:
         """Return the page as a document."""

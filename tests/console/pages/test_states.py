@@ -1,6 +1,7 @@
 """The listing beside a naive one, and one that follows states beside one that is made anew."""
 
-from itertools import groupby, pairwise
+from bisect import bisect_left
+from itertools import combinations, groupby, pairwise
 from uuid import UUID
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId, record_of
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import WILDCARD, AclOperation, PatternType, ResourceType
-from aclog.console.listing import Criteria, Listing, key_of
+from aclog.console.listing import Criteria, Listing, Ordered, key_of
 from aclog.console.live import RuleTimeline
 from aclog.console.pages.states import ChangeIndex
 from aclog.metalog.records import RemoveAccessControlEntryRecord
@@ -50,7 +51,7 @@ def followed(states: list[frozenset[StandardAcl]], merged: int) -> AclsImage:
         anew = Listing.of(acls)
         assert list(listing.principals.items()) == list(anew.principals.items())
         assert list(listing.types.items()) == list(anew.types.items())
-        assert listing.found_names("") == anew.found_names("")
+        assert list(listing.found_names("")) == list(anew.found_names(""))
         for criteria in (Criteria(anything="X"), Criteria(anything="a", principal="x"), Criteria(resource="A.")):
             assert list(listing.find(criteria)) == list(anew.find(criteria))
         assert listing.found_names("b") == anew.found_names("b")
@@ -62,11 +63,33 @@ def test_following_ends_as_beginning_anew(states: list[frozenset[StandardAcl]], 
     assert {rule.acl for rule in followed(states, merged)} == states[-1]
 
 
-@given(STATES, st.integers(0, 3))
-def test_following_joins_what_came_later(states: list[frozenset[StandardAcl]], apart: int) -> None:
+@given(
+    st.lists(st.tuples(st.frozensets(st.integers(0, 40), max_size=8), st.frozensets(st.integers(0, 40), max_size=8))),
+    st.integers(1, 4),
+    st.integers(0, 20),
+)
+def test_what_is_ordered_is_as_a_sorted_set(
+    changes: list[tuple[frozenset[int], frozenset[int]]], block: int, singly: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("aclog.console.listing._MOST_APART", apart)
-        assert {rule.acl for rule in followed(states, len(states))} == states[-1]
+        patch.setattr("aclog.console.listing._BLOCK", block)
+        patch.setattr("aclog.console.listing._SINGLY", singly)
+        values, ordered = set[int](), Ordered[int]()
+        for removed, added in changes:
+            before, former = sorted(values), ordered
+            values = (values - removed) | added
+            ordered = ordered.changed(removed, added)
+            assert list(former) == before
+            expected = sorted(values)
+            assert list(ordered) == expected == [ordered[place] for place in range(len(ordered))]
+            assert [ordered.place(each) for each in range(-1, 42)] == [
+                bisect_left(expected, each) for each in range(-1, 42)
+            ]
+            assert {each for each in range(41) if each in ordered} == values
+            for low, high in combinations(range(-3, len(expected) + 2), 2):
+                assert ordered[low:high] == expected[low:high]
+            assert ordered[::-1] == expected[::-1]
+            assert ordered[::2] == expected[::2]
 
 
 def covers_some(rule: StandardAcl, prefix: str) -> bool:
@@ -113,8 +136,10 @@ def test_a_listing_that_gives_way_to_others_is_the_same(rules: frozenset[Standar
     acls, paused = image_of(rules), []
     with_pauses = Listing.of(acls, lambda: paused.append(1))
     at_once = Listing.of(acls)
-    for each in ("_keys", "_names", "_rules", "_has_ids", "principals", "types"):
+    for each in ("_rules", "_has_ids", "principals", "types"):
         assert getattr(with_pauses, each) == getattr(at_once, each)
+    for each in ("_keys", "_names"):
+        assert list(getattr(with_pauses, each)) == list(getattr(at_once, each))
     assert list(with_pauses.principals) == list(at_once.principals)
     assert paused or not rules
 
@@ -123,7 +148,7 @@ def test_a_long_listing_gives_way_often(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("aclog.console.listing._SORTED", 50)
     acls, paused = image_of(acl(f"t{number * 7919 % 1000}", f"User:{number % 7}") for number in range(1000)), []
     found = Listing.of(acls, lambda: paused.append(1))
-    assert found._keys == Listing.of(acls)._keys == sorted(found._keys)
+    assert list(found._keys) == list(Listing.of(acls)._keys) == sorted(found._keys)
     assert len(paused) > 60
 
 
