@@ -71,6 +71,7 @@ def mirror_quorum(options: MirrorOptions) -> None:
             # The quorum checks this end against its history (Fetch, DivergingEpoch): a mismatch means lost records.
             after=None if began is None else EpochEnd(epoch=began.epoch, end_offset=began.end_offset),
             identity=LogIdentity.of(*mirror.outer_batches()),
+            notify=note,
         )
         with (
             log,

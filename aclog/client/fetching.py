@@ -546,7 +546,8 @@ class Refusals:
 
     A single server may be misconfigured: it belongs to another cluster, or does not have our password yet. So
     refusals count as permanent only once every one of the `addresses` has been tried without success, and
-    another cluster is final only if every one of them belongs to one.
+    another cluster is final only if every one of them belongs to one. While a server does not respond, or does not
+    lead, those of another cluster are not permanent either: it may be of the expected one.
     """
 
     addresses: tuple[HostPort, ...]
@@ -569,7 +570,9 @@ class Refusals:
         """The refusal that only an operator can resolve, once all known servers have failed."""
         if not self._tried.keys() >= set(self.addresses):
             return None
-        refusals = (error for error in self._tried.values() if isinstance(error, _SERVER_REFUSALS))
+        refusals = [error for error in self._tried.values() if isinstance(error, _SERVER_REFUSALS)]
+        if len(refusals) < len(self._tried):
+            refusals = [error for error in refusals if not isinstance(error, OtherClusterError)]
         return next(map(_not_final, refusals), None)
 
     @property
@@ -692,6 +695,9 @@ Connect: TypeAlias = Callable[[HostPort], Awaitable[Connection]]
 _DAMAGED_RESPONSES = 3
 """After so many in a row, waiting readers get the error; fewer may be damage in transit, which a retry repairs."""
 
+_CLUSTER_SECONDS = 2.0
+"""How long the other servers have to name their cluster before the first one is followed."""
+
 _IMMEDIATE_RETRIES = 3
 """Retries without backoff: learning the leader and its epoch takes a few."""
 
@@ -780,11 +786,32 @@ class Fetcher:
         """Pin the observer to the cluster of the first server, unless a cluster id was given.
 
         Otherwise a server of another cluster whose epochs happen to fit would continue the log.
+
+        Raises:
+            QuorumRefusedError: another of the given servers belongs to another cluster.
+
         """
-        if self.cluster_id is None:
-            # If it is not a controller, is too old, or denies DESCRIBE, the error of the Fetch is more to the point.
-            with suppress(RequestError, ConfigError):
-                self.cluster_id = (await describe_cluster(connection, CONTROLLERS)).cluster_id
+        if self.cluster_id is not None:
+            return
+        # If it is not a controller, is too old, or denies DESCRIBE, the error of the Fetch is more to the point.
+        with suppress(RequestError, ConfigError):
+            cluster_id = (await describe_cluster(connection, CONTROLLERS)).cluster_id
+            others = [address for address in self.servers.addresses if address != connection.address]
+            ids = await asyncio.gather(*map(self._cluster_at, others))
+            for address, other_id in zip(others, ids, strict=True):
+                if other_id not in {None, cluster_id}:
+                    raise QuorumRefusedError(
+                        f"belongs to cluster {cluster_id}, and {address} to {other_id}: expected servers of one cluster"
+                    )
+            self.cluster_id = cluster_id
+
+    async def _cluster_at(self, address: HostPort) -> str | None:
+        """Return the cluster of a server; None if it does not respond soon, or does not name it."""
+        try:
+            async with asyncio.timeout(_CLUSTER_SECONDS), await self.connect(address) as connection:
+                return (await describe_cluster(connection, CONTROLLERS)).cluster_id
+        except (MetadataError, TimeoutError):
+            return None
 
     async def _warn_of_upgrades(self, connection: Connection) -> None:
         """Warn if the server could raise the cluster's metadata.version beyond the highest replayable level."""
@@ -794,9 +821,13 @@ class Fetcher:
             warning = (await describe_features(connection)).upgrade_warning(
                 connection.address, self.options.newest_level
             )
-            if warning is not None and warning not in self._warned:
-                self._warned.add(warning)
-                self.notify(warning)
+            if warning is not None:
+                self._warn(warning)
+
+    def _warn(self, warning: str) -> None:
+        if self.notify is not None and warning not in self._warned:
+            self._warned.add(warning)
+            self.notify(warning)
 
     def _with_address(self, address: HostPort, error: MetadataError) -> MetadataError:
         """Name the server in the error; errors of connections name it already."""
@@ -809,6 +840,8 @@ class Fetcher:
     def _report(self, address: HostPort, error: MetadataError) -> float:
         """Report a server's error to the readers, or that it is final; return the minimum backoff in seconds."""
         self.leader = None
+        if isinstance(error, OtherClusterError):
+            self._warn(f"{error}: not followed")
         error = self.refusals.note(address, error)
         if (final := self.refusals.final) is not None:
             # Not after a report: a reader would see the refusal first, which is not final by itself.

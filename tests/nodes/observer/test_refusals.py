@@ -65,6 +65,16 @@ def test_a_named_leaders_refusal_counts_once_all_servers_were_tried():
     assert str(refusals.permanent) == "not you"
 
 
+@pytest.mark.parametrize("error", [UnreachableError("nobody there"), LogError("not the leader")])
+def test_another_cluster_is_not_permanent_while_a_server_may_belong_to_the_expected_one(error):
+    refusals = Refusals((ONE, TWO))
+    refusals.note(ONE, OtherClusterError("another"))
+    refusals.note(TWO, error)
+    assert refusals.permanent is None
+    refusals.note(TWO, LoginError("wrong password"))
+    assert str(refusals.permanent) == "another"
+
+
 def test_another_cluster_is_final_once_all_servers_belong_to_it():
     refusals = Refusals((ONE, TWO))
     told = refusals.note(ONE, OtherClusterError("another"))
@@ -120,12 +130,12 @@ def test_one_server_of_another_cluster_is_skipped(quorums, leaders):
 
 def test_the_first_servers_cluster_is_pinned(quorums, leaders):
     """A server of another cluster with fitting epochs must not continue the log."""
-    leaders[1].cluster_id = "another"
     quorums[0].append([b"mine"])
     for _ in range(5):
         quorums[1].append([b"not mine"])
     with observer(*leaders) as log:
         log.wait_known(30)
+        leaders[1].cluster_id = "another"
         leaders[0].close()
         wait_until(lambda: isinstance(log.error, QuorumRefusedError))
         assert log.high_watermark() == 1
@@ -134,6 +144,24 @@ def test_the_first_servers_cluster_is_pinned(quorums, leaders):
             quorums[0].append([b"mine too"])
             wait_until(lambda: log.high_watermark() == 2)
             assert log.read(1) == quorums[0].batches[1]
+
+
+def test_servers_of_two_clusters_are_refused_until_one_is_known(quorums, leaders):
+    """A new observer cannot know which one is meant; with the cluster's id, the other one is skipped."""
+    leaders[1].cluster_id = "another"
+    quorums[0].append([b"mine"])
+    with observer(*leaders) as log:
+        with pytest.raises(QuorumRefusedError, match="expected servers of one cluster"):
+            log.wait_known(30)
+        assert log.high_watermark() == -1
+    notes = []
+    servers = tuple(each.address for each in reversed(leaders))
+    with QuorumLog(servers=servers, options=QUICK, cluster_id="fake-cluster", notify=notes.append) as log:
+        log.wait_known(30)
+        assert log.leader == leaders[0].address
+    assert [each for each in notes if "not followed" in each] == [
+        f"{leaders[1].address}: INCONSISTENT_CLUSTER_ID: it is another cluster: expected fake-cluster: not followed"
+    ]
 
 
 def test_a_controller_that_denies_its_cluster_id_is_followed(quorums):
