@@ -297,8 +297,8 @@ campaign-mutations: venv build/jvm/.ready  ## twenty hand-made mutations, and th
 	$(BIN)/python -m tests.scenarios.mutations --tier all --out benchmarks/results/mutations.md
 
 .PHONY: simulate
-simulate: venv  ## a simulated cluster under faults for SECONDS=n of CPU time; SEED=n TRACE=1 repeats a seed, SHRINK=1 shortens it
-	SECONDS=$(SECONDS) SEED=$(SEED) COUNT=$(COUNT) WORLD=$(WORLD) TRACE=$(TRACE) SHRINK=$(SHRINK) $(BIN)/python -m tests.simulation.simulate
+simulate: venv  ## a simulated cluster under faults for SECONDS=n of CPU time; SEED=n TRACE=1 repeats a seed, SHRINK=1 shortens it; SHORT=1 for most seeds
+	SECONDS=$(SECONDS) SEED=$(SEED) COUNT=$(COUNT) WORLD=$(WORLD) TRACE=$(TRACE) SHRINK=$(SHRINK) SHORT=$(SHORT) $(BIN)/python -m tests.simulation.simulate
 
 .PHONY: simulate-mutations
 simulate-mutations: venv  ## the mutations planted in the simulated cluster: with which seed, and after how long, each is found

@@ -1,11 +1,11 @@
-"""The machine under a node: its clocks, its files, its threads, its random bytes and its listening sockets.
+"""The machine under a node: its clocks, files, threads, random bytes, listening sockets and databases.
 
-Every module of `metalog`, `snapshots`, `client` and `server` reaches the machine through the five objects of this
-module, through the running event loop, or through the methods of a Path (tests/simulation/test_seams.py has the
-contract and its exceptions). Their attributes are the functions of the operating system, so that a call costs as much
-as one through `os` or `time`. A simulation replaces the attributes of all five for as long as it runs, and knows which
-simulated process calls: one object per interpreter, as FoundationDB's g_network, instead of a parameter of every
-function that takes a path.
+Every module of `metalog`, `snapshots`, `client`, `planning`, `targets` and `server`, the index of last use, and
+`ops.sync` reach the machine through the six objects of this module, through the running event loop, or through the
+methods of a Path (tests/simulation/test_seams.py has the contract and its exceptions). Their attributes are the
+functions of the operating system, so that a call costs as much as one through `os` or `time`. A simulation replaces the
+attributes of all six for as long as it runs, and knows which simulated process calls: one object per interpreter, as
+FoundationDB's g_network, instead of a parameter of every function that takes a path.
 """
 
 import fcntl
@@ -43,6 +43,18 @@ def _socket(*args: Any, **kwargs: Any) -> Any:
     from socket import socket  # noqa: PLC0415
 
     return socket(*args, **kwargs)
+
+
+def _gethostname() -> str:
+    from socket import gethostname  # noqa: PLC0415
+
+    return gethostname()
+
+
+def _sqlite(*args: Any, **kwargs: Any) -> Any:
+    from sqlite3 import connect  # noqa: PLC0415
+
+    return connect(*args, **kwargs)
 
 
 def _uniform(low: float, high: float) -> float:
@@ -97,6 +109,8 @@ class Disk:
     fdopen: Callable[..., Any] = os.fdopen
     lockf: Callable[..., Any] = fcntl.lockf
     flock: Callable[..., Any] = fcntl.flock
+    fcntl: Callable[..., Any] = fcntl.fcntl
+    access: Callable[..., bool] = os.access
     mkdtemp: Callable[..., str] = _mkdtemp
     rmtree: Callable[..., Any] = _rmtree
 
@@ -145,13 +159,26 @@ class Randomness:
         """Return `count` random bytes, as secrets.token_bytes."""
         return self.urandom(count)
 
+    def token_hex(self, count: int) -> str:
+        """Return `count` random bytes as hexadecimal digits, as secrets.token_hex."""
+        return self.urandom(count).hex()
+
 
 @define(eq=False, repr=False)
 class Sockets:
-    """Listening sockets; connections come from the event loop."""
+    """Listening sockets, and the name of the host; connections come from the event loop."""
 
     getaddrinfo: Callable[..., Any] = _getaddrinfo
     socket: Callable[..., Any] = _socket
+    gethostname: Callable[[], str] = _gethostname
+
+
+@define(eq=False, repr=False)
+class Databases:
+    """SQLite databases, which have their own calls to the disk."""
+
+    connect: Callable[..., Any] = _sqlite
+    """sqlite3.connect."""
 
 
 clock = Clock()
@@ -159,3 +186,4 @@ disk = Disk()
 threads = Threads()
 randomness = Randomness()
 sockets = Sockets()
+databases = Databases()

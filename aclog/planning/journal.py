@@ -19,8 +19,18 @@ from aclog.authorizer.acl import acl_text, object_of_rule
 from aclog.authorizer.acls_image import acl_of_content, content_of_object
 from aclog.metalog.batches import crc32c
 from aclog.metalog.errors import ConfigError, EncodeError, LockedError, LogError
-from aclog.metalog.filelog.files import FILE_MODE, NamedFile, fsync_directory, log_error, read_at, write_all
+from aclog.metalog.filelog.files import (
+    FILE_MODE,
+    NamedFile,
+    fsync_directory,
+    hole_start,
+    log_error,
+    read_at,
+    truncate_failed,
+    write_all,
+)
 from aclog.metalog.json_object import parse_object
+from aclog.metalog.machine import disk
 from aclog.planning.plan import NOTHING_SENT, Completion, JournalError, RefusedError, Sent, parse_sent, sent_object
 from aclog.terminal.columns import json_text
 
@@ -234,8 +244,22 @@ def head_line(journal_id: str) -> bytes:
 
 
 def is_torn_head(data: bytes) -> bool:
-    """Return whether a file is empty or has only a part of the first line: no plan was applied with it."""
-    return b"\n" not in data and (data.startswith(_HEAD_BEGIN) or _HEAD_BEGIN.startswith(data))
+    """Return whether a file is empty or has only parts of the first write: no plan was applied with it."""
+    written = data.partition(b"\0")[0] if data and not _torn_start(data) else data
+    return b"\n" not in written and (written.startswith(_HEAD_BEGIN) or _HEAD_BEGIN.startswith(written))
+
+
+def _torn_start(data: bytes) -> int:
+    """Return where a write begins that a power loss left with holes; the size of the data without one.
+
+    Each write is durable before the next one begins, so only the last one can have holes: a line, or the DONE of one
+    apply with the BEGIN of the next. Holes above other lines are damage.
+    """
+    start = hole_start(data)
+    first, _, second = data[start:].partition(b"\n")
+    rest = second.partition(b"\n")[2]
+    is_one_write = not second or ((b"\0" in second or second.startswith(_BEGIN)) and not rest)
+    return start if b"\0" in first and is_one_write else len(data)
 
 
 def entry_line(entry: Entry, before: int) -> bytes:
@@ -256,13 +280,13 @@ def checksum_of(line: bytes) -> int:
 def parse_journal(data: bytes, path: str) -> tuple[Journal, int]:
     """Return the journal in the bytes of a file, and the size of its whole lines; a torn line may follow.
 
-    A last line that lacks only its line end is whole.
+    A last line that lacks only its line end is whole; one with zero bytes is torn.
 
     Raises:
         JournalError: not a journal, an unsupported version, or a damaged line; with its number.
 
     """
-    lines, end = _whole_lines(data)
+    lines, end = _whole_lines(data[: _torn_start(data)])
     if not lines:
         raise JournalError(f"{path}: not a journal: its first line is incomplete")
     if not lines[0].startswith(_HEAD_BEGIN):
@@ -439,10 +463,15 @@ class JournalWriter:
             raise LogError(f"{path}: an earlier write failed: open the journal again")
         self._failed = True
         try:
+            size = 0 if self._head else disk.fstat(self._fd).st_size
             if self._head:
-                os.ftruncate(self._fd, 0)  # a failed write may have left a part of the line
-            write_all(self._fd, self._head + b"".join(lines))
-            os.fsync(self._fd)
+                disk.ftruncate(self._fd, 0)  # a failed write may have left a part of the line
+            try:
+                write_all(self._fd, self._head + b"".join(lines))
+                disk.fsync(self._fd)
+            except OSError:
+                truncate_failed(self._fd, size)
+                raise
             if self._head:
                 fsync_directory(path.resolve().parent)
         except OSError as error:
@@ -470,7 +499,7 @@ def open_journal(
         _lock(fd, path)
         file = NamedFile.of(fd, path)
         file.check()
-        data = read_at(fd, 0, os.fstat(fd).st_size)
+        data = read_at(fd, 0, disk.fstat(fd).st_size)
         if is_torn_head(data):
             if not is_new:
                 raise JournalError(
@@ -481,7 +510,7 @@ def open_journal(
             try:
                 yield JournalWriter(journal=new, fd=fd, file=file, head=head)
             finally:
-                if is_made and os.fstat(fd).st_size == 0:  # no apply began
+                if is_made and disk.fstat(fd).st_size == 0:  # no apply began
                     path.resolve().unlink(missing_ok=True)
             return
         journal, end = parse_journal(data, str(path))
@@ -492,7 +521,7 @@ def open_journal(
             raise JournalError(f"{path}: not the journal that the plan was made with: create a new plan")
         yield JournalWriter(journal=journal, fd=fd, file=file)
     finally:
-        os.close(fd)
+        disk.close(fd)
 
 
 def _opened(path: Path, *, create: bool) -> int:
@@ -500,7 +529,7 @@ def _opened(path: Path, *, create: bool) -> int:
     try:
         _check_file(path)
         # A journal may be a link into a repository: links are followed.
-        return os.open(path, flags, FILE_MODE)
+        return disk.open(path, flags, FILE_MODE)
     except OSError as error:
         raise log_error(error, path, "cannot open the journal") from error
 
@@ -515,8 +544,8 @@ def _mend(fd: int, path: Path, data: bytes, end: int) -> None:
     """Cut the bytes after the last whole line, or add its missing line end. Raises LogError."""
     try:
         if end < len(data):
-            os.ftruncate(fd, end)
-            os.fsync(fd)
+            disk.ftruncate(fd, end)
+            disk.fsync(fd)
         else:
             write_all(fd, b"\n")
     except OSError as error:
@@ -530,9 +559,9 @@ def _lock(fd: int, path: Path) -> None:
     """
     try:
         if sys.platform == "linux":
-            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+            disk.fcntl(fd, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
         else:
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            disk.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in {errno.EACCES, errno.EAGAIN}:
             raise LockedError(f"{path}: another apply is using this journal") from error

@@ -1,14 +1,11 @@
 """A node's index of last use: the accesses of each interval, judged by the ACLs that decided them."""
 
 import logging
-import secrets
 import sys
-import threading
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, NamedTuple, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -22,8 +19,10 @@ from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings
+from aclog.metalog import machine
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import MetadataError
+from aclog.metalog.machine import randomness, threads
 from aclog.metalog.primitives import uuid_text
 from aclog.server.telemetry import UsageMetrics
 from aclog.usage.counting import COUNTED_BY_DAY, DayTallies
@@ -154,7 +153,7 @@ class Drained(NamedTuple):
 
 def now_us() -> int:
     """Return the time in us since 1970."""
-    return time.time_ns() // 1000
+    return machine.clock.time_ns() // 1000
 
 
 @define(eq=False)
@@ -163,12 +162,12 @@ class AccessRecorder:
 
     is_ready: Callable[[], bool]
     """Whether the log has been replayed."""
-    clock: Callable[[], int] = time.time_ns
+    clock: Callable[[], int] = field(factory=lambda: machine.clock.time_ns)
     """Returns the time in ns since 1970."""
     most_bytes: int = MOST_BYTES
-    half_full: threading.Event = field(factory=threading.Event, init=False)
+    half_full: Any = field(factory=threads.event, init=False)
     """Set when it is time to drain before the interval is over."""
-    lock: threading.Lock = field(factory=threading.Lock, init=False)
+    lock: Any = field(factory=threads.lock, init=False)
     _number: int = field(default=0, init=False)
     _newest: "ImageTally | None" = field(default=None, init=False)
     _before: "ImageTally | None" = field(default=None, init=False)
@@ -479,8 +478,8 @@ class UsageKeeper:
     interval: float = INTERVAL_SECONDS
     _metrics: UsageMetrics = field(init=False)
     _judge: IntervalJudge = field(init=False)
-    _thread: threading.Thread = field(init=False)
-    _stopping: threading.Event = field(factory=threading.Event, init=False)
+    _thread: Any = field(init=False)
+    _stopping: Any = field(factory=threads.event, init=False)
     _index: UsageIndex | None = field(default=None, init=False)
     _stream: str = field(init=False)
     _number: int = field(default=0, init=False)
@@ -490,16 +489,16 @@ class UsageKeeper:
     """The end of the drained decisions, in us since 1970."""
     _written: int = field(init=False)
     """The end of the indexed decisions, in us since 1970."""
-    _drained_at: float = field(factory=time.monotonic, init=False)
+    _drained_at: float = field(factory=machine.clock.monotonic_seconds, init=False)
     _last_trouble: str = field(default="", init=False)
 
     def __attrs_post_init__(self) -> None:
         self._judge = IntervalJudge(self.settings)
         # a batch whose write was not confirmed is not added twice
-        self._stream = f"node {self.broker} {secrets.token_hex(8)}"
+        self._stream = f"node {self.broker} {randomness.token_hex(8)}"
         self._until = self._written = now_us()
         self._metrics = UsageMetrics.registered(self.registry, lambda: max(now_us() - self._written, 0) / 1_000_000)
-        self._thread = threading.Thread(target=self._run, name="usage-index", daemon=True)
+        self._thread = threads.Thread(target=self._run, name="usage-index", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
@@ -531,11 +530,11 @@ class UsageKeeper:
 
     def _keep(self) -> float:
         """Index the pending decisions; return how many seconds of a core that took."""
-        begun = time.thread_time()
+        begun = machine.clock.thread_time()
         self._keep_once()
         if self._waiting is not None:
             self._stopping.wait(self.interval)  # not woken by new counts: there is no room for them
-        return min(time.thread_time() - begun, _LONGEST_SECONDS / _REST)
+        return min(machine.clock.thread_time() - begun, _LONGEST_SECONDS / _REST)
 
     def _keep_once(self) -> bool:
         """Drain, judge and write; return whether anything older was written first."""
@@ -585,7 +584,7 @@ class UsageKeeper:
 
     def _covered(self) -> tuple[int, int]:
         """Return from when to when the interval is that was just drained, in us since 1970."""
-        now, drained_at = now_us(), time.monotonic()
+        now, drained_at = now_us(), machine.clock.monotonic()
         passed = int((drained_at - self._drained_at) * 1_000_000) + _CLOCK_JUMP_US
         if not self._began:
             # decisions before the first count are not covered

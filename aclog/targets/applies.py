@@ -2,7 +2,6 @@
 
 import getpass
 import os
-import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,8 +13,17 @@ from attrs import evolve, frozen
 from aclog.authorizer.acl import acl_text
 from aclog.authorizer.acls_image import content_of
 from aclog.metalog.errors import ConfigError, DecodeError
-from aclog.metalog.filelog.files import FILE_MODE, fsync_directory, log_error, read_small, write_all
+from aclog.metalog.filelog.files import (
+    FILE_MODE,
+    fsync_directory,
+    hole_start,
+    log_error,
+    read_small,
+    truncate_failed,
+    write_all,
+)
 from aclog.metalog.json_object import parse_object
+from aclog.metalog.machine import clock, disk, sockets
 from aclog.planning.applying import Ready
 from aclog.planning.journal import Entry, EntryKind, Journal, JournalAction, read_journal, settle
 from aclog.planning.plan import ApplyNote, JournalError, JournalMark, Origin, Plan, WritablePlace
@@ -36,6 +44,7 @@ from aclog.terminal.columns import json_text
 APPLIES_FILE = "applies.jsonl"
 _VERSION = 1
 _MOST_BYTES = 256 << 20
+_BEGIN = b'{"kind":"BEGIN"'
 
 
 @frozen(kw_only=True)
@@ -74,7 +83,7 @@ def read_applies(directory: Path) -> Applies | None:
     """
     path = directory / APPLIES_FILE
     data = read_small(path, _MOST_BYTES)
-    lines = [] if data is None else data[: data.rfind(b"\n") + 1].splitlines()
+    lines = [] if data is None else data[: _whole(data)].splitlines()
     if not lines:
         return None
     head = _object(lines[0], path, 1)
@@ -83,21 +92,37 @@ def read_applies(directory: Path) -> Applies | None:
     return Applies(id=str(head["id"]), applied=tuple(_folded(lines[1:], path))) if lines[1:] else None
 
 
+def _whole(data: bytes) -> int:
+    """Return the size of the whole lines. Each write is a line, or the first two: only the last may be in part."""
+    start = hole_start(data)
+    later = data[start:].split(b"\n")[1:-1]
+    if later and (start or len(later) > 1 or not later[0].startswith(_BEGIN)):  # damage, which its line reports
+        start = len(data)
+    return data.rfind(b"\n", 0, start) + 1
+
+
 def append_applies(directory: Path, log_id: str, lines: list[dict[str, object]]) -> None:
-    """Append lines durably; a new file gets its first line before them. A torn end is cut. Raises LogError."""
+    """Append lines durably; a new file gets its first line before them. A torn end is cut. Raises LogError.
+
+    After a power loss only one line is known to be torn: append each by itself.
+    """
     path = directory / APPLIES_FILE
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, FILE_MODE)
+        fd = disk.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, FILE_MODE)
         try:
             data = read_small(path, _MOST_BYTES) or b""
-            whole = data.rfind(b"\n") + 1
+            whole = _whole(data)
             if whole < len(data):
-                os.ftruncate(fd, whole)
+                disk.ftruncate(fd, whole)
             head: list[dict[str, object]] = [] if whole else [{"kind": "LOG", "version": _VERSION, "id": log_id}]
-            write_all(fd, b"".join(json_text(line).encode() + b"\n" for line in [*head, *lines]))
-            os.fsync(fd)
+            try:
+                write_all(fd, b"".join(json_text(each).encode() + b"\n" for each in [*head, *lines]))
+                disk.fsync(fd)
+            except OSError:
+                truncate_failed(fd, whole)
+                raise
         finally:
-            os.close(fd)
+            disk.close(fd)
         fsync_directory(directory)
     except OSError as error:
         raise log_error(error, path, "cannot write") from error
@@ -306,7 +331,7 @@ def origin_now(path: str | None = None) -> Origin:
 
 def time_now() -> str:
     """Return the time as ISO 8601, UTC, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return datetime.fromtimestamp(clock.time(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def who() -> str:
@@ -315,7 +340,7 @@ def who() -> str:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container whose user has no name
         user = "unknown"
-    return f"{user}@{socket.gethostname()}".encode(errors="backslashreplace").decode()
+    return f"{user}@{sockets.gethostname()}".encode(errors="backslashreplace").decode()
 
 
 def _commit_of(path: str) -> str | None:

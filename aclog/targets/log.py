@@ -1,8 +1,6 @@
 """A log directory as a target."""
 
 import re
-import secrets
-import shutil
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -27,6 +25,7 @@ from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, LogError
 from aclog.metalog.filelog import FileLog, open_log, open_reader
 from aclog.metalog.filelog.files import PARTIAL_SUFFIX, fsync_directory, list_checkpoints, log_error
 from aclog.metalog.filelog.locks import LOCK_FILE, holder_of
+from aclog.metalog.machine import disk, randomness
 from aclog.metalog.primitives import current_time_ms, random_uuid, uuid_text
 from aclog.metalog.records import (
     AbortTransactionRecord,
@@ -239,7 +238,7 @@ def open_or_create(directory: Path, *, force: bool, timestamp: int | None = None
         return
     check_parent(directory)
     _name_remains(directory)
-    partial = directory.with_name(f"{directory.name}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
+    partial = directory.with_name(f"{directory.name}.{randomness.token_hex(4)}{PARTIAL_SUFFIX}")
     try:
         with open_writer(partial, create=True, force=force, timestamp=timestamp) as writer:
             writer.stays = False
@@ -249,7 +248,7 @@ def open_or_create(directory: Path, *, force: bool, timestamp: int | None = None
             directory.absolute().parent
         )  # otherwise a power loss could undo the rename of an acknowledged log
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        disk.rmtree(partial, ignore_errors=True)
         raise
 
 
@@ -401,10 +400,10 @@ class LogPlace:
         """
         if is_absent(self.directory):
             return
-        lines = [done_line(note)]
         if self._note is not None and not self.was_noted(note.apply):
-            lines = [applied_line(note, offset=self.read().end_offset or 0, steps=0, digest=records_digest(())), *lines]
-        append_applies(self.directory, _new_id(), lines)
+            line = applied_line(note, offset=self.read().end_offset or 0, steps=0, digest=records_digest(()))
+            append_applies(self.directory, _new_id(), [line])
+        append_applies(self.directory, _new_id(), [done_line(note)])
 
     def noted(self, plan: str) -> ApplyNote | None:
         """Return the note of the newest apply of a plan. Raises as read_applies."""
@@ -498,9 +497,9 @@ def _record(acls: AclsImage, step: Step) -> AccessControlEntryRecord | RemoveAcc
     if step.adds is (rule_id is not None):
         raise StoppedError(f"{acl_text(step.acl)}: {'exists' if step.adds else 'does not exist'} already")
     if rule_id is None:
-        return record_of(step.acl, random_uuid(secrets.token_bytes))
+        return record_of(step.acl, random_uuid(randomness.token_bytes))
     return RemoveAccessControlEntryRecord(id=rule_id)
 
 
 def _new_id() -> str:
-    return uuid_text(random_uuid(secrets.token_bytes))
+    return uuid_text(random_uuid(randomness.token_bytes))

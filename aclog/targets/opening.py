@@ -1,6 +1,5 @@
 """Targets by their flags: opened, read for a plan, and applied to."""
 
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,6 +13,7 @@ from aclog.authorizer.acls_image import ranges_among
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
 from aclog.authorizer.standard import ALL_KNOWN, AUTHORIZER_CLASS_NAME_CONFIG, SETTLED, Premise, Premises
 from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.machine import randomness
 from aclog.metalog.primitives import random_uuid, uuid_text
 from aclog.planning.applying import Applying, ApplyOptions, Outcome, Progress, Remaining
 from aclog.planning.journal import Journal, JournalWriter, open_journal, read_journal, settle, unsure_texts
@@ -328,7 +328,7 @@ def _settings(stated: PlaceSettings, by_place: Settings | None, kind: PlaceKind)
 
 
 def _new_id() -> str:
-    return uuid_text(random_uuid(secrets.token_bytes))
+    return uuid_text(random_uuid(randomness.token_bytes))
 
 
 # Applies a plan to its target: both are opened, checked, and written only after confirmation.

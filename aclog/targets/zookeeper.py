@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from itertools import groupby
-from time import sleep
 
 from attrs import define, field
 
@@ -14,6 +13,7 @@ from aclog.authorizer.codes import PatternType
 from aclog.authorizer.settings import Generation, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.machine import clock
 from aclog.metalog.primitives import elapsed_seconds
 from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, Stage, Step, overlapping
 from aclog.snapshots.deciding_kafka import DecidingKafka
@@ -178,7 +178,7 @@ class ZooKeeperPlace:
         added = frozenset(znodes.entry_of(step.acl) for step in piece if step.adds)
         removed = frozenset(znodes.entry_of(step.acl) for step in piece if not step.adds)
         if pattern in self._shared and piece[0].stage > self._stage:
-            sleep(max(0.0, self._at + _SETTLE_S - elapsed_seconds()))
+            clock.sleep(max(0.0, self._at + _SETTLE_S - elapsed_seconds()))
         self.store.update(znodes.resource_path(pattern), lambda current: current - removed | added)
         if pattern in self._shared:
             self._stage, self._at = piece[0].stage, elapsed_seconds()

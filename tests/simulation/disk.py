@@ -6,6 +6,7 @@ prefix of the changes. An fsync may fail once, after which the kernel takes the 
 """
 
 import errno
+import fcntl
 import io
 import os
 import stat
@@ -188,12 +189,13 @@ class SimDisk:
             raise _error(errno.ENOTDIR, path)
         return node, name
 
-    def create(self, path: str, mode: int) -> File:
+    def create(self, path: str, mode: int, kind: type[File] = File) -> File:
         """Create a file."""
         if self.is_full:
             raise _error(errno.ENOSPC, path)
         directory, name = self.parent(path)
-        file = self._file(mode)
+        self._inodes += 1
+        file = kind(self._inodes, mode)
         directory.change({name: file})
         return file
 
@@ -476,6 +478,18 @@ class Files:
     def flock(self, fd: int, _operation: int) -> None:
         """See fcntl: not waiting."""
         self._lock(fd)
+
+    def fcntl(self, fd: int, operation: int, _argument: Any = 0) -> None:
+        """See fcntl: a lock of an open file, not waiting."""
+        if operation != fcntl.F_OFD_SETLK:
+            raise _error(errno.EINVAL, fd)
+        self._lock(fd)
+
+    def access(self, path: Any, _mode: int) -> bool:
+        """See os."""
+        self.scheduler.fiber()
+        self.disk.find(str(path))
+        return True
 
     def _lock(self, fd: int) -> None:
         opened, file = self._file(fd)

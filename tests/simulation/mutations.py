@@ -39,50 +39,13 @@ from aclog.server.controller.snapshot_generator import SnapshotGenerator
 from aclog.snapshots import applier, checkpoints
 from aclog.snapshots.checkpoints import read_checkpoint
 from aclog.snapshots.publisher import Publisher
-from tests.simulation import quorum_world
+from tests.simulation import (
+    admin_mutations,  # noqa: F401 - lists those of two more worlds
+    quorum_world,
+)
+from tests.simulation.planting import MUTATIONS, WORLD_OF, Patch, mutation_of, planted
 
-Patch = Callable[[Any, str, Any], None]
-MUTATIONS: dict[str, Callable[[Patch], None]] = {}
-OF_TOPIC_WORLD: set[str] = set()
-"""The mutations that the world with a topic finds."""
-OF_QUORUM_WORLD: set[str] = set()
-"""Those that the world with a quorum finds; the world with files finds the rest."""
-
-
-def mutation(function: Callable[[Patch], None]) -> Callable[[Patch], None]:
-    """Add a mutation to the list, by its name."""
-    MUTATIONS[function.__name__.replace("_", " ")] = function
-    return function
-
-
-def of_quorum_world(function: Callable[[Patch], None]) -> Callable[[Patch], None]:
-    """Add a mutation that the world with a quorum finds."""
-    OF_QUORUM_WORLD.add(function.__name__.replace("_", " "))
-    return mutation(function)
-
-
-def of_topic_world(function: Callable[[Patch], None]) -> Callable[[Patch], None]:
-    """Add a mutation that the world with a topic finds."""
-    OF_TOPIC_WORLD.add(function.__name__.replace("_", " "))
-    return mutation(function)
-
-
-@contextmanager
-def planted(name: str) -> Iterator[None]:
-    """Break aclog while the context lasts."""
-    undo: list[Callable[[], None]] = []
-
-    def patch(target: Any, name: str, value: Any) -> None:
-        before = target.__dict__[name] if isinstance(target, type) else getattr(target, name)
-        undo.append(lambda: setattr(target, name, before))
-        setattr(target, name, value)
-
-    try:
-        MUTATIONS[name](patch)
-        yield
-    finally:
-        for each in reversed(undo):
-            each()
+mutation, of_topic_world, of_quorum_world = mutation_of("files"), mutation_of("topic"), mutation_of("quorum")
 
 
 @mutation
@@ -646,8 +609,7 @@ def search(name: str, seconds: float) -> tuple[int, float, str]:
     begun, seed = time.process_time(), 0
     while (took := time.process_time() - begun) < seconds:
         with planted(name):
-            world = "topic" if name in OF_TOPIC_WORLD else "quorum" if name in OF_QUORUM_WORLD else "files"
-            outcome = run_seed(seed, world=world, seconds=60.0)
+            outcome = run_seed(seed, world=WORLD_OF[name], seconds=60.0)
         if outcome.failures:
             return seed, time.process_time() - begun, outcome.failures[0]
         seed += 1

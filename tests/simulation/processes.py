@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from aclog.metalog import machine
+from tests.simulation.databases import connect
 from tests.simulation.disk import ROOT, Files, SimDisk
 from tests.simulation.loop import SimLoop
 from tests.simulation.network import Network, Socket
@@ -201,7 +202,7 @@ _PATH_METHODS = (
 )
 _DISK_CALLS = (
     *("open", "close", "read", "write", "pread", "preadv", "pwrite", "fsync", "ftruncate", "fstat", "stat", "fchmod"),
-    *("listdir", "dup", "fdopen", "lockf", "flock", "mkdtemp", "rmtree"),
+    *("listdir", "dup", "fdopen", "lockf", "flock", "fcntl", "access", "mkdtemp", "rmtree"),
 )
 
 
@@ -330,7 +331,9 @@ def simulated_machine(scheduler: Scheduler) -> Iterator[None]:
     put(machine.randomness, "urandom", scheduler.random.randbytes)
     put(machine.randomness, "uniform", scheduler.random.uniform)
     put(machine.sockets, "socket", lambda *_: Socket(process().network, process()))
+    put(machine.sockets, "gethostname", lambda: process().name)
     put(machine.sockets, "getaddrinfo", lambda host, port, **_: [(socket.AF_INET, 1, 6, "", (host, port))])
+    put(machine.databases, "connect", lambda *args, **kwargs: connect(process(), *args, **kwargs))
     put(concurrent.futures._base, "threading", threads)
 
     for name, method in _path_methods(files).items():

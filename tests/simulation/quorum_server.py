@@ -1,6 +1,5 @@
 """A modelled voter as a process on the simulated network: the requests that observers send to a controller of Kafka."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -10,13 +9,12 @@ from kio.schema.errors import ErrorCode
 from aclog.client.fetching import FETCH, EpochEnd, FetchResponse, Position
 from aclog.client.snapshots import FETCH_SNAPSHOT
 from aclog.config.node_config import HostPort
-from aclog.metalog.errors import DecodeError
 from aclog.protocol import api_keys, error_codes
-from aclog.protocol.headers import FrameBuffer, decode_header, frame, response_header
-from aclog.protocol.messages import build, decode_request, encode_response
+from aclog.protocol.messages import build, encode_response
 from aclog.protocol.responses import CONTROLLER_APIS, Features, api_versions_response
-from tests.simulation.network import Network, Socket
+from tests.simulation.network import Network
 from tests.simulation.quorum_model import Voter
+from tests.simulation.serving import ServerProtocol, listen
 from tests.support.fakes.leader import encode_chunk, encode_fetch
 
 _MOST_BYTES = 1 << 20
@@ -34,65 +32,28 @@ class VoterServer:
 
     async def run(self, process: Any, network: Network, port: int) -> None:
         """Listen until the process ends."""
-        loop = asyncio.get_running_loop()
-        listening = Socket(network, process)
-        listening.bind(("", port))
-        listening.listen(100)
-        protocols: set[asyncio.Future[Any]] = set()
-
-        def accept() -> None:
-            while listening.accepted:
-                connected, _ = listening.accept()
-                task = asyncio.ensure_future(loop.connect_accepted_socket(lambda: _Protocol(self), connected))
-                protocols.add(task)
-                task.add_done_callback(protocols.discard)
-
-        loop.add_reader(listening, accept)
-        await asyncio.Event().wait()
+        await listen(process, network, port, lambda: _Protocol(self))
 
 
-class _Protocol(asyncio.Protocol):
+class _Protocol(ServerProtocol):
     """A connection of an observer."""
 
     def __init__(self, server: VoterServer) -> None:
-        self._server, self._frames = server, FrameBuffer(max_bytes=_MOST_BYTES)
-        self._transport: Any = None
-        self._loop = asyncio.get_running_loop()
+        super().__init__()
+        self._server = server
 
-    def connection_made(self, transport: Any) -> None:
-        self._transport = transport
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
-
-    def data_received(self, data: bytes) -> None:
-        self._frames.feed(data)
-        try:
-            self._answer_all()
-        except DecodeError:  # a probe for another service
-            self._transport.abort()
-
-    def _answer_all(self) -> None:
-        while (request := self._frames.next()) is not None:
-            header, position = decode_header(request)
-            key, version = header.api_key, header.api_version
-            if key == api_keys.API_VERSIONS:
-                features = Features(finalized={"metadata.version": 25})
-                self._send(header, api_versions_response(version, CONTROLLER_APIS, features))
-                continue
-            body = decode_request(key, version, request, position)
-            if key == FETCH:
-                _Fetch(self, header, body, self._server).attempt()
-            elif key == FETCH_SNAPSHOT:
-                self._send(header, self._chunk(version, body))
-            else:
-                self._send(header, self._cluster(version))
-
-    def _send(self, header: Any, body: bytes) -> None:
-        if self._transport is not None:
-            self._transport.write(
-                frame(response_header(header.api_key, header.api_version, header.correlation_id) + body)
-            )
+    def respond(self, header: Any, body: Any) -> None:
+        """See ServerProtocol."""
+        key, version = header.api_key, header.api_version
+        if key == api_keys.API_VERSIONS:
+            features = Features(finalized={"metadata.version": 25})
+            self.send(header, api_versions_response(version, CONTROLLER_APIS, features))
+        elif key == FETCH:
+            _Fetch(self, header, body, self._server).attempt()
+        elif key == FETCH_SNAPSHOT:
+            self.send(header, self._chunk(version, body))
+        else:
+            self.send(header, self._cluster(version))
 
     def _cluster(self, version: int) -> bytes:
         described = {"error_code": ErrorCode.none, "cluster_id": self._server.cluster_id, "controller_id": 1}
@@ -119,29 +80,29 @@ class _Fetch:
             leader_epoch=partition.current_leader_epoch,
             high_watermark=getattr(partition, "high_watermark", _ALWAYS),
         )
-        self._deadline = protocol._loop.time() + body.max_wait.total_seconds()
+        self._deadline = protocol.loop.time() + body.max_wait.total_seconds()
         self._timer: Any = None
         self._is_done = False
 
     def attempt(self) -> None:
         """Respond, or wait."""
         server = self._server
-        if self._is_done or self._protocol._transport is None:
+        if self._is_done or self._protocol.transport is None:
             return
         if self._body.cluster_id not in (None, server.cluster_id):
             self._respond(FetchResponse(error=error_codes.INCONSISTENT_CLUSTER_ID))
             return
         response = server.served.answer(self._position, min(self._body.max_bytes, server.most_bytes))
-        remaining = self._deadline - self._protocol._loop.time()
+        remaining = self._deadline - self._protocol.loop.time()
         if remaining > 0 and server.served.waits(self._position, response):
             server.served.waiting[self._changed] = None
-            self._timer = self._timer or self._protocol._loop.call_later(remaining, self.attempt)
+            self._timer = self._timer or self._protocol.loop.call_later(remaining, self.attempt)
             return
         self._respond(response)
 
     def _changed(self) -> None:
-        if not self._protocol._loop.is_closed():
-            self._protocol._loop.call_soon_threadsafe(self.attempt)
+        if not self._protocol.loop.is_closed():
+            self._protocol.loop.call_soon_threadsafe(self.attempt)
 
     def _respond(self, response: FetchResponse) -> None:
         self._is_done = True
@@ -149,4 +110,4 @@ class _Fetch:
             self._timer.cancel()
         self._server.served.waiting.pop(self._changed, None)
         response = evolve(response, endpoints=self._server.endpoints())
-        self._protocol._send(self._header, encode_fetch(self._header.api_version, response))
+        self._protocol.send(self._header, encode_fetch(self._header.api_version, response))

@@ -195,6 +195,25 @@ def read_small(path: Path, limit: int = 1 << 20) -> bytes | None:
     return data
 
 
+def truncate_failed(fd: int, size: int) -> None:
+    """Cut what a failed append has written, if possible.
+
+    After a failed fsync the kernel shows these bytes, and may lose them later: nothing may be appended after them.
+    """
+    with suppress(OSError):
+        disk.ftruncate(fd, size)
+        disk.fsync(fd)
+
+
+def hole_start(data: bytes) -> int:
+    """Return where the first line of a text begins that has a zero byte; the length of the text without one.
+
+    Sectors that a power loss left out of an append read as zeros, which no text of ours has.
+    """
+    hole = data.find(b"\0")
+    return len(data) if hole < 0 else data.rfind(b"\n", 0, hole) + 1
+
+
 # The names of the files of a log directory: segments and checkpoints; all other files are ignored.
 #
 # Mirrors Kafka's `LogFileUtils` (segments: 20 digits of base offset) and `org.apache.kafka.snapshot.Snapshots`

@@ -4,7 +4,8 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, Self, TypeAlias
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, DecodeError, os_error_text
 from aclog.metalog.filelog.files import fsync_directory
+from aclog.metalog.machine import databases, disk
 
 # The index file: opened only if it is an index, and verified to be the same file at each write.
 
@@ -52,6 +54,7 @@ class IndexDatabase:
         """
         path = directory / FILE
         try:
+            missing = list(takewhile(lambda each: not each.exists(), (directory, *directory.parents)))
             directory.mkdir(parents=True, exist_ok=True)
             if strange := sorted(each.name for each in directory.iterdir() if not each.name.startswith(FILE)):
                 raise ConfigError(
@@ -60,6 +63,10 @@ class IndexDatabase:
             with _errors(path):
                 _fill(path, tables)
             fsync_directory(directory)
+            # A killed process may have left a directory whose own name is not durable.
+            for each in missing or [directory]:
+                with suppress(PermissionError):
+                    fsync_directory(each.parent)
         except OSError as error:
             expected = "expected a directory that can be written"
             raise ConfigError(f"{path}: cannot be created: {error.strerror or error}: {expected}") from error
@@ -157,12 +164,12 @@ def _identity(path: Path) -> tuple[int, int]:
 
 def _connected(path: Path, *, writable: bool) -> sqlite3.Connection:
     mode = "rw"
-    if not writable and not os.access(path, os.W_OK):
+    if not writable and not disk.access(path, os.W_OK):
         mode = "ro"
         if not path.with_name(f"{FILE}-wal").exists():
             mode += "&immutable=1"  # SQLite may be unable to create its -shm file, and there can be no writer
     uri = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_PATIENCE)
+    connection: sqlite3.Connection = databases.connect(uri, uri=True, isolation_level=None, timeout=_PATIENCE)
     if not writable:
         # a reader with write permission only recovers from a killed writer
         connection.execute("PRAGMA query_only = 1")
@@ -171,7 +178,7 @@ def _connected(path: Path, *, writable: bool) -> sqlite3.Connection:
 
 def _fill(path: Path, tables: str) -> None:
     """Create the tables, all or none, if the file is empty; another process may be doing the same."""
-    connection = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE)
+    connection = databases.connect(path, isolation_level=None, timeout=_PATIENCE)
     try:
         if not _is_empty(connection):
             return  # `open` checks whether it is an index

@@ -31,7 +31,7 @@ ACL_APIS = DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS
 _TOKEN_APIS = CREATE_DELEGATION_TOKEN, RENEW_DELEGATION_TOKEN, EXPIRE_DELEGATION_TOKEN, DESCRIBE_DELEGATION_TOKEN
 _LATER = {*ACL_APIS, *_TOKEN_APIS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM, DESCRIBE_USER_SCRAM_CREDENTIALS}
 
-_CREATION = {field.name: field.name for field in fields(StandardAcl)} | {"pattern_type": "resource_pattern_type"}
+CREATION = {field.name: field.name for field in fields(StandardAcl)} | {"pattern_type": "resource_pattern_type"}
 _FILTER = {field.name: field.name for field in fields(AclBindingFilter)} | {
     name: f"{name}_filter" for name in ("resource_type", "resource_name", "pattern_type", "principal", "host")
 }
@@ -108,14 +108,14 @@ class FakeBroker(FakeLeader):
         if DESCRIBE_ACLS in self.refusals:
             code, message = self.refusals[DESCRIBE_ACLS]
             return build(DESCRIBE_ACLS, version, "response", error_code=code, error_message=message)
-        acl_filter, present = _filter(body), self.rules if self.next_rules is None else self.next_rules()
+        acl_filter, present = filter_of(body), self.rules if self.next_rules is None else self.next_rules()
         rules = [acl for acl in present if filter_matches(acl_filter, acl)]
         self.told.append(frozenset(rules))
-        return build(DESCRIBE_ACLS, version, "response", resources=tuple(_resources(version, rules)))
+        return build(DESCRIBE_ACLS, version, "response", resources=tuple(resources_of(version, rules)))
 
     def _create(self, version, body):
         created = [
-            StandardAcl(**{name: getattr(each, key) for name, key in _CREATION.items()}) for each in body.creations
+            StandardAcl(**{name: getattr(each, key) for name, key in CREATION.items()}) for each in body.creations
         ]
         self.rules += [acl for acl in created if acl not in self.rules and acl not in self.refused_rules]
         outcomes = [self.refused_rules.get(acl, (0, "")) for acl in created]
@@ -126,7 +126,7 @@ class FakeBroker(FakeLeader):
         return build(CREATE_ACLS, version, "response", results=results)
 
     def _delete(self, version, body):
-        filters = [_filter(each) for each in body.filters]
+        filters = [filter_of(each) for each in body.filters]
         self.deleted_at_once.append(filters)
         results = tuple(self._deleted(version, each) for each in filters)
         return build(DELETE_ACLS, version, "response", filter_results=results)
@@ -139,7 +139,7 @@ class FakeBroker(FakeLeader):
                 refused = {"error_code": code, "error_message": message}
                 return build(DELETE_ACLS, version, "response", "DeleteAclsFilterResult", **refused)
         self.rules = [acl for acl in self.rules if acl not in removed]
-        rows = [{name: getattr(acl, name) for name in _CREATION} for acl in removed]
+        rows = [{name: getattr(acl, name) for name in CREATION} for acl in removed]
         matching = tuple(build(DELETE_ACLS, version, "response", "DeleteAclsMatchingAcl", **each) for each in rows)
         return build(DELETE_ACLS, version, "response", "DeleteAclsFilterResult", matching_acls=matching)
 
@@ -210,11 +210,14 @@ class FakeBroker(FakeLeader):
         return build(METADATA, version, "response", cluster_id=self.cluster_id, topics=topics)
 
 
-def _filter(each) -> AclBindingFilter:
+def filter_of(each) -> AclBindingFilter:
+    """Return the filter of a request to describe or delete ACLs."""
     return AclBindingFilter(**{name: getattr(each, key) for name, key in _FILTER.items()})
 
 
-def _resources(version: int, rules: Iterable[StandardAcl]):
+def resources_of(version: int, rules: Iterable[StandardAcl]):
+    """Yield the resources of a response to DescribeAcls."""
+
     def pattern(acl: StandardAcl):
         return acl.resource_type, acl.resource_name, acl.pattern_type
 
