@@ -7,6 +7,7 @@ from typing import Protocol, TypeAlias
 from attrs import define, field, frozen
 
 from aclog.client.errors import FollowingEndedError, TransientReadError, retriable
+from aclog.client.fetching import check_same_voters
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.filelog.files import CheckpointFile
@@ -158,6 +159,8 @@ class Follower:
         except LogError as error:
             # Recovery reads the log itself. Only its LogErrors are retried: a record that fails to replay stays bad.
             raise TransientReadError(error) from error
+        voters = self.publisher.current.provenance.voters
+        check_same_voters(voters, recovered.image.provenance.voters, recovered.image.end_offset)
         for note in recovered.notes:
             self.notify(note)
         self.publisher.replace(recovered.image)

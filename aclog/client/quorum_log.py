@@ -21,17 +21,20 @@ from aclog.client.fetching import (
     ObserverOptions,
     ObserverState,
     ServerRotation,
+    check_same_voters,
 )
 from aclog.client.snapshots import SideConnection, SnapshotDownload
 from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.metalog.batches import BatchRun, end_offset
+from aclog.metalog.batches import BatchRun, end_offset, read_header
 from aclog.metalog.committed_log import Closeable
+from aclog.metalog.control_records import KRaftVoters, decode_control_batch
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.filelog.files import CheckpointFile, checkpoint_name
 from aclog.metalog.filelog.mirror import MirrorLog
 from aclog.metalog.machine import clock, disk, threads
 from aclog.metalog.primitives import current_time_ms, elapsed_seconds
 from aclog.snapshots.image import Freshness
+from aclog.snapshots.publisher import recover
 
 # Reads of committed batches that the fetch buffer no longer holds, or skipped.
 
@@ -308,6 +311,14 @@ class QuorumLog(Closeable):
             raise LogError(f"{self.name}: closed") from None
 
 
+def _voters_of(snapshot: CheckpointFile) -> KRaftVoters | None:
+    """Return the voters in the first batch of a snapshot; None with kraft.version 0."""
+    with snapshot.path.open("rb") as file:
+        data = file.read(_HEADER_BYTES)
+    records = decode_control_batch(data, 0, read_header(data))
+    return next((each for each in records if isinstance(each, KRaftVoters)), None)
+
+
 # The loop of `aclog mirror`: appends the committed records of a quorum to a mirror log, unchanged.
 
 
@@ -320,6 +331,8 @@ Advance: TypeAlias = Callable[[int, int | None], None]
 _MIRROR_READ_BYTES = 8 << 20
 """How much one fsync makes durable."""
 _MIRROR_WAIT_SECONDS = 0.5
+_HEADER_BYTES = 1 << 20
+"""More than the first batch of a snapshot takes."""
 
 
 @define(kw_only=True, eq=False)
@@ -418,6 +431,9 @@ class QuorumMirror:
         snapshot = retriable(self.quorum.latest_snapshot)
         if before is not None and (snapshot is None or snapshot.end_offset <= before.end_offset):
             return  # another leader, whose log reaches further back: the next batches can be read after all
+        if before is not None and snapshot is not None and (voters := _voters_of(snapshot)) is not None:
+            known = recover(self.mirror.directory).image.provenance.voters
+            check_same_voters(known, voters, snapshot.end_offset)
         archive = self.mirror.begin(snapshot)
         if snapshot is not None:
             self.checkpointed(self.mirror.directory / checkpoint_name(snapshot.end_offset, snapshot.epoch))

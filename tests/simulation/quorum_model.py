@@ -22,7 +22,17 @@ from aclog.client.snapshots import SnapshotChunk
 from aclog.config.node_config import HostPort
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
-from aclog.metalog.control_records import LeaderChange, SnapshotFooter, SnapshotHeader, control_batch
+from aclog.metalog.control_records import (
+    ControlRecord,
+    KRaftVersion,
+    KRaftVoters,
+    LeaderChange,
+    SnapshotFooter,
+    SupportedVersions,
+    control_batch,
+    snapshot_header_records,
+)
+from aclog.metalog.control_records import Voter as VoterRecord
 from aclog.metalog.records import FeatureLevelRecord, RemoveAccessControlEntryRecord
 from aclog.protocol import error_codes
 from tests.simulation.scheduler import Scheduler
@@ -171,6 +181,8 @@ class Quorum:
     now_ms: Callable[[], int]
     salt: int = 0
     """Distinguishes the ids of another quorum's records."""
+    is_dynamic: bool = True
+    """Whether the log names the directories of the voters (kraft.version 1)."""
     lag: float = 0.002
     """The usual time that a message between voters takes, in seconds."""
     voters: list[Voter] = field(factory=list)
@@ -183,6 +195,24 @@ class Quorum:
     def end(self) -> int:
         """The end of what is committed."""
         return self.committed[-1].end if self.committed else 0
+
+    @property
+    def voter_records(self) -> KRaftVoters | None:
+        """The voters as the log names them; None with kraft.version 0."""
+        if not self.is_dynamic:
+            return None
+        versions = SupportedVersions(min_supported_version=0, max_supported_version=1)
+        return KRaftVoters(
+            voters=tuple(
+                VoterRecord(
+                    voter_id=each.number,
+                    voter_directory_id=UUID(int=(1 << 80) + (self.salt << 64) + each.number),
+                    endpoints=(),
+                    kraft_version_feature=versions,
+                )
+                for each in self.voters
+            )
+        )
 
     def leader(self) -> Voter | None:
         """The leader of the newest epoch, if there is one."""
@@ -257,9 +287,12 @@ class Quorum:
         voter.epoch, voter.leader, voter.mark = epoch, voter.number, UNKNOWN
         voter.matches, voter.sending = {}, set()
         record = LeaderChange(leader_id=voter.number, voters=(), granting_voters=())
-        last = voter.last
-        data = control_batch(record, base_offset=last.end, leader_epoch=epoch, timestamp=self.now_ms())
-        self._append(voter, evolve(last, data=data, base=last.end, end=last.end + 1, epoch=epoch))
+        last, voters = voter.last, self.voter_records
+        records: list[ControlRecord] = [record]
+        if not last.end and voters is not None:
+            records += [KRaftVersion(kraft_version=1), voters]
+        data = control_batch(*records, base_offset=last.end, leader_epoch=epoch, timestamp=self.now_ms())
+        self._append(voter, evolve(last, data=data, base=last.end, end=last.end + len(records), epoch=epoch))
 
     # Replication
 
@@ -375,10 +408,15 @@ class Quorum:
         if batch.has_level:
             values.insert(0, encode_record(_LEVEL))
         place = {"leader_epoch": batch.epoch, "timestamp": self.now_ms()}
-        parts = [control_batch(SnapshotHeader(last_contained_log_timestamp=place["timestamp"]), base_offset=0, **place)]
+        header = snapshot_header_records(
+            last_contained_log_timestamp=place["timestamp"],
+            kraft_version=int(self.is_dynamic),
+            voters=self.voter_records,
+        )
+        parts = [control_batch(*header, base_offset=0, **place)]
         if values:
-            parts.append(build_batch(values, base_offset=1, **place))
-        parts.append(control_batch(SnapshotFooter(), base_offset=1 + len(values), **place))
+            parts.append(build_batch(values, base_offset=len(header), **place))
+        parts.append(control_batch(SnapshotFooter(), base_offset=len(header) + len(values), **place))
         voter.snapshot = Snapshot(at=EpochEnd(epoch=batch.epoch, end_offset=batch.end), data=b"".join(parts))
         voter.start = batch
         voter.log = [each for each in voter.log if each.base >= batch.end]

@@ -72,6 +72,8 @@ class QuorumWorld(ClusterWorld):
     _think: float = field(default=1.0, init=False)
     _mirrored: int = field(default=-1, init=False)
     """The end of the mirror as it was last reported: durable from then on."""
+    _beyond_until: float = field(default=0.0, init=False)
+    """Until when an observer may get the mark of a log whose snapshot it has not compared yet."""
     _formatted_until: float = field(default=0.0, init=False)
     """Until when a voter serves the log of a quorum that was formatted again."""
 
@@ -80,7 +82,7 @@ class QuorumWorld(ClusterWorld):
         random = scheduler.random
         for name in self.nodes:
             self.host(name)
-        self.quorum = Quorum(scheduler, RULES, self._now_ms)
+        self.quorum = Quorum(scheduler, RULES, self._now_ms, is_dynamic=random.random() < 0.7)
         for number, name in enumerate(VOTERS, 1):
             voter = Voter(number, self.hosts[name].address)
             voter.reaches = lambda other, voter=voter: self._reaches(voter, other)  # type: ignore[misc]
@@ -268,7 +270,7 @@ class QuorumWorld(ClusterWorld):
 
     def _received_mark(self, mark: int) -> None:
         """A mark that an observer gets is one of what is committed."""
-        if mark > self.quorum.end:
+        if mark > self.quorum.end and self.scheduler.now > self._beyond_until:
             process = self.scheduler.fiber().process
             self.scheduler.fail(f"{process} has the mark {mark}; {self.quorum.end} is committed")
 
@@ -428,16 +430,16 @@ class QuorumWorld(ClusterWorld):
         self.scheduler.after(fault.seconds, setattr, self.quorum, "lag", usual)
         return True
 
-    def _another_log(self, name: str, *, epoch: int, batches: int, salt: int) -> Voter:
+    def _another_log(self, name: str, *, epoch: int, batches: int, salt: int, is_trimmed: bool) -> Voter:
         """Return the only voter of another quorum, at the address of a voter."""
-        other = Quorum(self.scheduler, RULES, self._now_ms, salt=salt)
+        other = Quorum(self.scheduler, RULES, self._now_ms, salt=salt, is_dynamic=self.quorum.is_dynamic)
         voter = Voter(self._voters[name].number, self.hosts[name].address)
         other.voters.append(voter)
         voter.epoch = epoch - 1
         other.stand(voter)
         for _ in range(batches):
             other.write(voter, self.scheduler.random)
-        if batches == 2:  # a short log that begins after a snapshot
+        if is_trimmed:  # a log that begins after a snapshot
             other.take_snapshot(voter, self.scheduler.random, 0)
         return voter
 
@@ -452,7 +454,9 @@ class QuorumWorld(ClusterWorld):
         name = self._replaceable(fault)
         if name is None:
             return False
-        voter = self._another_log(name, epoch=1 + fault.number % 5, batches=fault.number, salt=1)
+        voter = self._another_log(
+            name, epoch=1 + fault.number % 5, batches=fault.number, salt=1, is_trimmed=fault.number == 2
+        )
         self._serve(name, voter, _OTHER_CLUSTER_ID)
         self.scheduler.after(1.0 + fault.seconds, self._serve, name, self._voters[name], CLUSTER_ID)
         return True
@@ -466,7 +470,14 @@ class QuorumWorld(ClusterWorld):
             return False
         epoch, batches = leader.epoch + random.choice((0, 0, 1, 2)), len(self.quorum.committed) + random.randint(-3, 6)
         is_trimmed = random.random() < 0.2 and min(self._ends().values()) > _SHORT_LOG
-        voter = self._another_log(name, epoch=epoch, batches=2 if is_trimmed else batches, salt=2)
+        is_beyond = self.quorum.is_dynamic and not is_trimmed and random.random() < 0.3
+        if is_beyond:  # seen by the voters of its snapshot only
+            batches = 5 * (len(self.quorum.committed) + 5)
+            self.scheduler.cover("formatted beyond the observers")
+            self._beyond_until = self.scheduler.now + 9.0 + fault.seconds
+        voter = self._another_log(
+            name, epoch=epoch, batches=2 if is_trimmed else batches, salt=2, is_trimmed=is_trimmed or is_beyond
+        )
         seconds = 8.0 + fault.seconds
         self._serve(name, voter, CLUSTER_ID)
         self._formatted_until = self.scheduler.now + seconds

@@ -1,7 +1,13 @@
-"""Leaders of an older epoch: one that is cut off, and one whose voters have forgotten the newer epoch."""
+"""Whether a leader has the log that was followed: leaders of an older epoch, and the voters of a snapshot."""
 
-from aclog.client.fetching import OlderLeaders
+from uuid import UUID
+
+import pytest
+
+from aclog.client.errors import CommittedRecordsLostError
+from aclog.client.fetching import OlderLeaders, check_same_voters
 from aclog.config.node_config import HostPort
+from aclog.metalog.control_records import KRaftVoters, SupportedVersions, Voter
 
 ONE, TWO = HostPort(host="one", port=1), HostPort(host="two", port=2)
 
@@ -25,3 +31,32 @@ def test_a_leader_of_the_newest_epoch_ends_all_rows():
     leaders.note(ONE, leads=True, now=1.0)
     leaders.clear()
     assert leaders.note(ONE, leads=True, now=9.0) == 0.0
+
+
+def voters(*directories: int) -> KRaftVoters:
+    versions = SupportedVersions(min_supported_version=0, max_supported_version=1)
+    return KRaftVoters(
+        voters=tuple(
+            Voter(voter_id=number, voter_directory_id=UUID(int=each), endpoints=(), kraft_version_feature=versions)
+            for number, each in enumerate(directories)
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (voters(1, 2, 3), voters(3, 4, 5)),
+        (voters(1), voters(1)),
+        (None, voters(1)),
+        (voters(1), None),
+        (voters(0, 0), voters(7, 8)),  # kraft.version 0 has no ids of directories
+    ],
+)
+def test_a_quorum_with_a_voter_in_common_may_be_the_same(before, now):
+    check_same_voters(before, now, 10)
+
+
+def test_a_snapshot_of_other_voters_is_another_quorums():
+    with pytest.raises(CommittedRecordsLostError, match="the snapshot of offset 10 has no voter"):
+        check_same_voters(voters(1, 2, 3), voters(4, 5, 6), 10)
