@@ -67,7 +67,7 @@ class Store:
 
 def written(monkeypatch, steps):
     store = Store()
-    monkeypatch.setattr(zookeeper, "sleep", store.sleep)
+    monkeypatch.setattr(zookeeper.clock, "sleep", store.sleep)
     monkeypatch.setattr(zookeeper, "elapsed_seconds", lambda: store.now)
     place = ZooKeeperPlace(store=store, notify=str, takes_prefixed=True)
     for piece in place.pieces(steps):

@@ -86,6 +86,7 @@ class Controller:
             number = self.numbers[acl]
             if number in self.refused:
                 codes.append(_POLICY_VIOLATION)
+                self.scheduler.cover("refused rule")
                 continue
             codes.append(0)
             if number not in self.state:
@@ -101,6 +102,7 @@ class Controller:
             matching = sorted(each for each in before if filter_matches(acl_filter, self.rules[each]))
             if self.refused.intersection(matching):
                 results.append((error_codes.UNKNOWN_SERVER_ERROR, []))
+                self.scheduler.cover("refused rule")
             else:
                 results.append((0, matching))
                 removed.update(matching)

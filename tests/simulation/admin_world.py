@@ -75,7 +75,7 @@ KINDS: Kinds = (
     ("broker cut off", 8),
     ("broker without metadata", 4),
     ("other cluster", 3),
-    ("refused rules", 4),
+    ("refused rules", 6),
     ("lost answers", 8),
     ("many changes", 3),
 )
@@ -401,12 +401,12 @@ class AdminWorld(ClusterWorld):
         begun = next(each for each in self._applies if each.plan == apply.plan)
         for number in sorted(apply.adds | apply.removes):
             last = changes.get(number)
-            if (number in state) is (number in apply.adds) or last is None:
+            if (number in state) is (number in apply.adds):
                 continue
-            if last.by == APPLY and last.received < begun.begun:
+            if last is not None and last.by == APPLY and last.received < begun.begun:
                 self.scheduler.cover("late request of an earlier apply")
                 continue
-            if last.by == APPLY or last.offset < begun.offset:
+            if last is None or last.by == APPLY or last.offset < begun.offset:
                 self.scheduler.fail(f"{process} reports an apply as done, but ACL {number} is not as its plan lists it")
 
     # The end
@@ -516,8 +516,8 @@ class AdminWorld(ClusterWorld):
         return True
 
     def _refused_rules(self, fault: Fault, _host: Host, _process: Process | None) -> bool:
-        self.controller.refused = frozenset(self.scheduler.random.sample(range(len(RULES)), 12))
-        self.scheduler.after(2.0 * fault.seconds, setattr, self.controller, "refused", frozenset())
+        self.controller.refused = frozenset(self.scheduler.random.sample(range(len(RULES)), 24))
+        self.scheduler.after(2.0 * fault.seconds + 2.0 * self._think, setattr, self.controller, "refused", frozenset())
         return True
 
     def _lost_answers(self, fault: Fault, _host: Host, _process: Process | None) -> bool:
