@@ -668,8 +668,8 @@ class LogIdentity:
 def check_same_voters(before: KRaftVoters | None, now: KRaftVoters | None, end_offset: int) -> None:
     """Compare the voters of a snapshot that ends beyond what is known with those that were known before.
 
-    A quorum that was formatted again has the same cluster id, and the batches that distinguish two logs are no longer in
-    its log; the ids of its voters' directories are new. With kraft.version 0 the log has no such ids.
+    A quorum that was formatted again has the same cluster id, and its log lacks the batches that distinguish it; the
+    ids of its voters' directories are new. With kraft.version 0 the log has no such ids.
 
     Raises:
         CommittedRecordsLostError: no voter is one of before.

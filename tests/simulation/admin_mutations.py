@@ -11,10 +11,9 @@ from aclog.ops import sync
 from aclog.ops.sync import ClusterPoller, RemovalTrust, SyncLog
 from aclog.planning import applying
 from aclog.planning.applying import Applying, Remaining
-from aclog.planning.journal import JournalWriter
+from aclog.server import usage_index as keeping
 from aclog.server.usage_index import UsageKeeper
 from aclog.targets import cluster
-from aclog.targets.cluster import ClusterNodes, ReplicaComparison
 from aclog.targets.removal_filters import RemovalFilter
 from aclog.usage.index import database, usage_index
 from tests.simulation.planting import Patch, mutation_of
@@ -114,36 +113,6 @@ def a_filter_is_too_wide(patch: Patch) -> None:
     patch(cluster, "removal_filters", filters)
 
 
-@of_admin_world
-def one_broker_speaks_for_all(patch: Patch) -> None:
-    """The target is read from its first broker, however old its state is."""
-    real = ClusterNodes.serving
-
-    async def serving(self: ClusterNodes) -> Any:
-        return (await real(self))[:1]
-
-    async def caught_up(*_: Any) -> None:
-        pass
-
-    patch(ClusterNodes, "serving", serving)
-    patch(cluster, "caught_up", caught_up)
-    patch(ReplicaComparison, "_compare", lambda *_: None)
-
-
-@of_admin_world
-def the_progress_of_an_apply_is_not_recorded(patch: Patch) -> None:
-    """After a kill, the journal has no step that may have been made."""
-    patch(JournalWriter, "note_sent", lambda *_: None)
-
-
-@of_admin_world
-def a_failed_entry_stays_in_the_journal(patch: Patch) -> None:
-    """After a failed fsync, entries are appended to one that may be lost."""
-    from aclog.planning import journal
-
-    patch(journal, "truncate_failed", lambda *_: None)
-
-
 @of_usage_world
 def an_interval_is_added_twice(patch: Patch) -> None:
     """A transaction whose outcome is unknown is repeated."""
@@ -188,17 +157,12 @@ def dropped_decisions_are_covered(patch: Patch) -> None:
     real = UsageKeeper._judged
 
     def judged(self: UsageKeeper) -> Any:
-        drain = self.recorder.drain
-
-        def drained() -> Any:
-            result = drain()
-            return result._replace(uncounted=result.uncounted._replace(dropped=0))
-
-        try:
-            self.recorder.drain = drained  # type: ignore[method-assign]
-            return real(self)
-        finally:
-            del self.recorder.drain
+        result = real(self)
+        if result is None or not result.drained.uncounted.dropped:
+            return result
+        decisions = sum(each.times for image in result.drained.images for each in image.counts)
+        coverage = keeping.hourly_coverage(self.broker, result.until - 1, result.until, decisions)
+        return result._replace(run=evolve(result.run, coverage=coverage))
 
     patch(UsageKeeper, "_judged", judged)
 
@@ -206,8 +170,6 @@ def dropped_decisions_are_covered(patch: Patch) -> None:
 @of_usage_world
 def a_jump_of_the_clock_is_covered(patch: Patch) -> None:
     """The hours that a clock was set forward by count as covered."""
-    from aclog.server import usage_index as keeping
-
     patch(keeping, "_CLOCK_JUMP_US", 1 << 60)
 
 

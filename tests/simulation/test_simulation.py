@@ -32,6 +32,13 @@ QUICKLY_FOUND = (
     "a diverging tail is not truncated",
     "the mark of another leader",
     "historical reads are not cut",
+    "every removal is plausible",
+    "a poll is recorded in parts",
+    "a filter is too wide",
+    "an interval is added twice",
+    "an interval that failed is dropped",
+    "transactions are not synced",
+    "the name of the index is not durable",
 )
 """Mutations that one of the first seeds finds; the others take up to minutes: `make simulate-mutations`."""
 

@@ -263,6 +263,11 @@ class UsageWorld(ClusterWorld):
         self._excuse(NODE, "slow", fault.seconds + 10.0)
         return super()._fsync_is_slow(fault, host, process)
 
+    def _clock_jumps(self, fault: Fault, host: Host, _process: Process | None) -> bool:
+        """By minutes or hours: the index has a resolution of one hour."""
+        host.clock_offset += fault.seconds * (1_000 if fault.number % 2 else -1_000)
+        return True
+
     def _short_memory(self, fault: Fault, _host: Host, process: Process | None) -> bool:
         recorder = getattr(process, "recorder", None)
         if recorder is None:
