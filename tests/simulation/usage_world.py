@@ -173,6 +173,7 @@ class UsageWorld(ClusterWorld):
             batch.until = clock.time_ns() // 1000
             batch.since = batch.until - int((now - self._drained_at) * 1e6)
             self._drained_at = now
+            self.scheduler.note("interval of", batch.decisions, "decisions", sorted(batch.matched.values()))
             self._batches.append(_Batch())
             return result
 
