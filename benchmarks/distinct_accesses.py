@@ -1,5 +1,7 @@
 """Logs of which every access is another one: what a million distinct accesses cost `usage`, `denied` and the index.
 
+And what 200,000 cost `suggest`.
+
 CPU time of one process, after the lines are read. Each rule has several accesses: from four hosts, on names of their
 own under a prefix; one access in ten is of a principal without a rule on the name.
 """
@@ -15,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
@@ -25,6 +27,8 @@ from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.denied import refusals
 from aclog.usage.judging import Judged, report
+from aclog.usage.needs import Needs
+from aclog.usage.suggestion import Question, prove, suggest
 from aclog.usage.window import DAY, UnreadAccesses, Window
 from benchmarks import shapes
 from benchmarks.report import Row
@@ -33,6 +37,7 @@ _RULES = 100_000
 _HOSTS = 4
 _FIRST_DAY = 20_000
 _DAYS = 80
+_SUGGESTED = 200_000
 _PER_SECOND = 500_000
 """Distinct accesses to decide per second, with all cores."""
 
@@ -67,6 +72,9 @@ def run(count: int) -> Iterator[Row]:
     judged = Judged(rules=rules, settings=settings, window=Window(start=begin, until=end), own_time=False)
     rows, days = RowCounts(total=count), range(_FIRST_DAY, _FIRST_DAY + _DAYS)
     by_rule = counted.drop_columns(["day"])
+    few = by_rule.slice(0, min(count, _SUGGESTED))
+    _, took = _spent(lambda: _suggested(acls, few, settings))
+    yield Row(what=f"{len(few):,} distinct accesses, {_RULES:,} rules: suggestion with its proof", ours=took, unit="s")
     _, took = _spent(lambda: report(by_rule, judged, rows, days, top=100, unread=UnreadAccesses()))
     yield Row(what=f"{what}: report of `usage`", ours=took, unit="s")
     _, took = _spent(lambda: refusals(by_rule, rules, settings))
@@ -74,6 +82,13 @@ def run(count: int) -> Iterator[Row]:
     tallies = DayTallies.of(rules.intervals, settings, own_time=False)
     _, took = _spent(lambda: sum(tally.accesses for tally in tallies.tallies(counted)))
     yield Row(what=f"{what}: tallies of `usage-index`", ours=took, unit="s")
+
+
+def _suggested(acls: list[StandardAcl], counted: pa.Table, settings: Settings) -> int:
+    image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in acls)
+    needs = Needs.of(counted, Rules.of_image(image), settings)
+    suggestion = suggest(needs, acls, Question(settings=settings))
+    return prove(image, suggestion.acls, counted, settings, before=needs.decided).replayed
 
 
 def _spent(call: Callable[[], _Result]) -> tuple[_Result, float]:

@@ -57,10 +57,11 @@ from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
 from aclog.usage.denied import Attempt, Refusals, attempts_of, refusals
 from aclog.usage.evidence import Youth, unlogged_text, unlogged_types
 from aclog.usage.judging import CountedLog, Each, HowToCount, Judged, UsageReport, count_log, each_in_processes, report
+from aclog.usage.needs import Needs
 from aclog.usage.rules import deciding_rules_of_log, deciding_rules_of_state
 from aclog.usage.simulation import Simulation
 from aclog.usage.simulation import simulate as simulate_changes
-from aclog.usage.suggestion import Needs, Question, SuggestedRule, Suggestion, prove
+from aclog.usage.suggestion import Question, SuggestedRule, Suggestion, prove
 from aclog.usage.suggestion import suggest as suggest_acls
 from aclog.usage.unused import Answer
 from aclog.usage.window import UnreadAccesses, Window, check_days, of_micros, unread_text
@@ -900,7 +901,9 @@ def suggest_least(
         suggestion = suggest_acls(needs, [rule.acl for rule in acls], question)
     with progress("proving"):
         deciding = (settings,) if kafka is None else tuple(map(settings.of_generation, Generation))
-        proof, *_ = [prove(image.acls, suggestion.acls, counted.accesses, one) for one in deciding]
+        proof, *_ = [
+            prove(image.acls, suggestion.acls, counted.accesses, one, before=needs.decided) for one in deciding
+        ]
     return ProvedSuggestion(
         suggestion=suggestion,
         now=len(acls),

@@ -70,10 +70,41 @@ def simulate(
     unread: UnreadAccesses | None = None,
 ) -> Simulation:
     """Decide distinct accesses (COUNTED, one row each) by two states; `unread` are the unread ones of the log."""
-    sides = [_decided(counted, rules, settings) for rules, settings in (before, after)]
-    was, now = (decision for decision, _ in sides)
+    return simulation_of(counted, Decided.of(counted, *before), Decided.of(counted, *after), unread)
+
+
+@frozen(eq=False, kw_only=True)
+class Decided:
+    """The decisions on accesses by one state."""
+
+    rules: Rules
+    settings: Settings
+    codes: Int32s
+    """Of each access."""
+
+    @classmethod
+    def of(cls, counted: pa.Table, rules: Rules, settings: Settings) -> Self:
+        """Decide distinct accesses (COUNTED) by the last version of the ACLs."""
+        columns = [counted.column(name) for name in REQUEST_COLUMNS]
+        codes = BulkAuthorizer.of(rules.intervals, settings).decide_once(columns)
+        return cls(rules=rules, settings=settings, codes=codes)
+
+    def decisions(self) -> Int64s:
+        """Return the position in _DECISIONS of each decision."""
+        place = np.full(len(self.codes), _DECISIONS.index("ERROR"), np.int64)
+        place[self.codes >= DecisionCode.SUPER_USER] = _DECISIONS.index("DENIED")
+        place[_allowed(self.rules, self.codes)] = _DECISIONS.index("ALLOWED")
+        return place
+
+
+def simulation_of(
+    counted: pa.Table, first: Decided, second: Decided, unread: UnreadAccesses | None = None
+) -> Simulation:
+    """Compare the decisions on distinct accesses (COUNTED, one row each) by two states."""
+    before, after = (first.rules, first.settings), (second.rules, second.settings)
+    was, now = first.decisions(), second.decisions()
     # by decision, not by ACL: an access that another ACL decides the same way is unchanged
-    codes = [each for _, each in sides]
+    codes = [first.codes, second.codes]
     by_unknown = np.logical_or(*(each == DecisionCode.UNKNOWN_KAFKA for each in codes))
     flipped = np.flatnonzero((was != now) & ~by_unknown)
     counts = np.asarray(counted.column("count"))
@@ -85,7 +116,7 @@ def simulate(
     for name in ("first", "last"):
         columns[f"{name}_at"] = pc.if_else(timed, rows.column(name), pa.scalar(None, pa.int64())).cast(TIME_TYPE)
     for side, (rules, _), own in zip(("before", "after"), (before, after), codes, strict=True):
-        texts = rules.texts.of_codes(pa.array(own[flipped]))
+        texts = rules.texts_of(own[flipped])
         columns |= {f"{name}_{side}": text for name, text in zip(("decision", "rule", "rule_id"), texts, strict=True)}
     undecidable = np.where(by_unknown, np.int32(DecisionCode.UNKNOWN_KAFKA), codes[0])
     unknown = may_flip(undecided(counted, undecidable), before, after)
@@ -113,15 +144,6 @@ def may_flip(unread: UnreadAccesses, before: tuple[Rules, Settings], after: tupl
 def _rule_rows(rules: Rules) -> set[tuple[str, ...]]:
     columns: list[Any] = [rules.table.column(name).to_pylist() for name in ACL_FIELDS]
     return set(zip(*columns, strict=True))
-
-
-def _decided(counted: pa.Table, rules: Rules, settings: Settings) -> tuple[Int64s, Any]:
-    """Return the position in _DECISIONS of each decision, and the decision codes."""
-    columns = [counted.column(name) for name in REQUEST_COLUMNS]
-    codes = BulkAuthorizer.of(rules.intervals, settings).decide_once(columns)
-    texts = np.asarray(rules.texts.table.column("decision"))
-    place = np.select([texts == name for name in _DECISIONS], range(len(_DECISIONS)))
-    return place[codes - int(min(DecisionCode))], codes
 
 
 def _change(before: int, after: int) -> str:

@@ -1,11 +1,13 @@
 """Suggestions: the fewest ACLs that keep the used access, with a proof."""
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
+from heapq import heapify, heappop, heapreplace
 from itertools import chain
 from re import compile as pattern_of
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,16 +28,16 @@ from aclog.authorizer.codes import (
     PatternType,
     ResourceType,
 )
-from aclog.authorizer.index.layout import Int32s, rule_mask
+from aclog.authorizer.index.layout import changes, rule_mask
 from aclog.authorizer.settings import Settings
-from aclog.metalog.columns import Bools
+from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, MetadataError, plural
-from aclog.usage.decisions.access_columns import AccessColumns, parse_columns
-from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
-from aclog.usage.decisions.decisions import ALLOWED, REQUEST_COLUMNS, UNRESOLVED, ParsedAccess
+from aclog.usage.decisions.access_columns import AccessColumns
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS, ParsedAccess
 from aclog.usage.decisions.intervals import Rules
-from aclog.usage.simulation import simulate
-from aclog.usage.undecided import UNDECIDED, undecided
+from aclog.usage.gaining import gaining
+from aclog.usage.needs import Evidence, Needs, grouped
+from aclog.usage.simulation import Decided, simulation_of
 from aclog.usage.window import UnreadAccesses
 
 # The intents of grants.
@@ -76,15 +78,22 @@ class Intents:
     """By principal."""
 
     @classmethod
-    def of(cls, accesses: Iterable[ParsedAccess]) -> "Intents":
+    def of(cls, accesses: AccessColumns) -> "Intents":
         """Determine the intents of principals from their accesses."""
-        used: dict[str, _Used] = {}
-        for access in accesses:
-            mine = used.setdefault(access.principal, _Used())
-            kind, operation = access.resource_type, access.operation
+        requests, kinds, used = accesses.requests, accesses.types(), dict[int, _Used]()
+        for key in np.unique((requests.principal_of.astype(np.int64) << 8 | kinds) << 8 | accesses.operations).tolist():
+            mine = used.setdefault(key >> 16, _Used())
+            kind, operation = key >> 8 & 0xFF, key & 0xFF
             mine.operations[kind] = mine.operations.get(kind, 0) | 1 << operation
-            mine.names.setdefault((kind, operation), set()).add(access.resource_name)
-        return cls({principal: tuple(i for i in Intent if _has(i, mine)) for principal, mine in used.items()})
+        streaming = np.zeros(len(requests.principals), np.bool_)
+        streaming[[who for who, mine in used.items() if _has_operations(Intent.STREAM, mine)]] = True
+        both = (kinds == _TOPIC) & ((accesses.operations == _READ) | (accesses.operations == _WRITE))
+        of_streams = both | (kinds == _GROUP) & (accesses.operations == _READ)
+        for row in np.flatnonzero(streaming[requests.principal_of] & of_streams).tolist():
+            place = int(requests.name_of[row])
+            key = requests.types[place], int(accesses.operations[row])
+            used[int(requests.principal_of[row])].names.setdefault(key, set()).add(requests.names[place])
+        return cls({requests.principals[who]: tuple(i for i in Intent if _has(i, mine)) for who, mine in used.items()})
 
     def behind(self, acl: StandardAcl) -> tuple[Intent, ...]:
         """Return the intents of the principal that need an ACL's operation on its type of resource."""
@@ -97,10 +106,14 @@ class Intents:
 
 def _has(intent: Intent, used: _Used) -> bool:
     if intent is Intent.STREAM:
-        return used.streams()
+        return _has_operations(intent, used) and used.streams()
     if intent is Intent.ADMIN:
         needed = _operations(intent)[_TOPIC] & ~_IMPLIED
         return bool(used.operations.get(_TOPIC, 0) & needed)
+    return _has_operations(intent, used)
+
+
+def _has_operations(intent: Intent, used: _Used) -> bool:
     return all(used.has(kind, operations) for kind, operations in _operations(intent).items())
 
 
@@ -153,107 +166,6 @@ def _longest(head: str, names: list[str]) -> str:
     return head + shared[len(head) : max((end.end() for end in _SEPARATOR.finditer(shared)), default=0)]
 
 
-# Needs: each allowed access, with its count and times.
-
-
-_OWNING: Mapping[int, int] = {
-    ResourceType.TOPIC: AclOperation.WRITE,
-    ResourceType.GROUP: AclOperation.READ,
-    ResourceType.TRANSACTIONAL_ID: AclOperation.WRITE,
-}
-"""The operation that makes a principal an owner of a resource, by resource type."""
-
-
-@frozen(kw_only=True)
-class Evidence:
-    """The number of accesses, and the first and the last time, in us since 1970; None if no time is known."""
-
-    accesses: int
-    first: int | None
-    last: int | None
-
-    @classmethod
-    def sum_of(cls, parts: Iterable[Self]) -> Self:
-        """Return the sum of several."""
-        evidence = list(parts)
-        if len(evidence) == 1:
-            return evidence[0]
-        return cls(
-            accesses=sum(part.accesses for part in evidence),
-            first=min((part.first for part in evidence if part.first is not None), default=None),
-            last=max((part.last for part in evidence if part.last is not None), default=None),
-        )
-
-
-@frozen(kw_only=True)
-class Needs:
-    """The needs of the accesses of a log."""
-
-    by_access: Mapping[ParsedAccess, Evidence]
-    """The accesses that an ACL allows."""
-    names: Mapping[int, Mapping[str, frozenset[str]]]
-    """By resource type: the names that exist according to accesses, including denied ones, with their owners:
-    principals
-    that wrote to the topic or with the transactional id, or read with the group."""
-    denied: int
-    """The number of accesses, including repeated ones, that no ACL allows, and that need none."""
-    undecided: UnreadAccesses
-    """Accesses that cannot be decided, and may need any ACL of their principals."""
-
-    @classmethod
-    def of(cls, counted: pa.Table, rules: Rules, settings: Settings) -> Self:
-        """Evaluate distinct accesses (COUNTED) by the last version of the ACLs."""
-        columns = [counted.column(name) for name in REQUEST_COLUMNS]
-        codes = BulkAuthorizer.of(rules.intervals, settings).decide_once(columns)
-        by_rule, allowed = _allowed(codes, rules)
-        unknown = undecided(counted, codes).but_of(settings.super_users)
-        counts = np.asarray(counted.column("count"))
-        accesses, errors = parse_columns(columns)
-        rows = np.flatnonzero(errors == UNRESOLVED)
-        ruled = by_rule[rows]
-        spans = (np.asarray(counted.column(name))[rows[ruled]].tolist() for name in ("count", "first", "last"))
-        by_access: dict[ParsedAccess, Evidence] = {}
-        for access, part in zip(accesses.take(ruled).objects(), map(_evidence, *spans), strict=True):
-            other = by_access.get(access)
-            by_access[access] = part if other is None else Evidence.sum_of((other, part))
-        return cls(
-            by_access=by_access,
-            names=_names_in(accesses, allowed[rows]),
-            denied=int(counts[~allowed & ~np.isin(codes, UNDECIDED)].sum()),
-            undecided=unknown,
-        )
-
-
-def _allowed(codes: Int32s, rules: Rules) -> tuple[Bools, Bools]:
-    """Return which accesses an ACL allows, and which are allowed at all."""
-    allows = np.asarray(rules.table.column("permissionType").to_numpy()) == "ALLOW"
-    by_rule = np.zeros(len(codes), np.bool_)
-    by_rule[codes >= 0] = allows[codes[codes >= 0]]
-    return by_rule, by_rule | np.isin(codes, list(ALLOWED))
-
-
-def _names_in(accesses: AccessColumns, allowed: Bools) -> dict[int, dict[str, frozenset[str]]]:
-    """Return the names of accesses by resource type, with their owners."""
-    requests = accesses.requests
-    owning = np.array([_OWNING.get(kind, -1) for kind in requests.types], np.int64)
-    owned = allowed & (owning[requests.name_of] == accesses.operations)
-    who = len(requests.principals)
-    keys = np.unique(requests.name_of[owned].astype(np.int64) * who + requests.principal_of[owned])
-    owners: dict[int, list[str]] = {}
-    for place, principal in (divmod(key, who) for key in keys.tolist()):
-        owners.setdefault(place, []).append(requests.principals[principal])
-    names: dict[int, dict[str, frozenset[str]]] = {}
-    for place, (kind, name) in enumerate(zip(requests.types, requests.names, strict=True)):
-        names.setdefault(kind, {})[name] = frozenset(owners.get(place, ()))
-    return names
-
-
-def _evidence(count: int, first: int, last: int) -> Evidence:
-    # a first time later than the last one means that there is no time (AccessCounter.add_timeless)
-    timed = first <= last
-    return Evidence(accesses=count, first=first if timed else None, last=last if timed else None)
-
-
 # The proof of a suggestion: no access is lost, and no denied request becomes allowed.
 
 
@@ -272,23 +184,31 @@ class Proof:
     """The number of accesses, including repeated ones, that were decided again without any loss."""
 
 
-def prove(old: AclsImage, new: Iterable[StandardAcl], counted: pa.Table, settings: Settings) -> Proof:
+def prove(
+    old: AclsImage, new: Iterable[StandardAcl], counted: pa.Table, settings: Settings, *, before: Decided | None = None
+) -> Proof:
     """Decide accesses (COUNTED) again by the suggested ACLs, and compare both sets of ACLs over all requests.
+
+    `before`: the decisions by the old ACLs, if they are known; used if they are by the same settings.
 
     Raises:
         SuggestionError: an access is decided differently, or a denied request would be allowed.
 
     """
     image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in new)
-    before, after = (each.with_options(documented=settings.documented, cidr=settings.cidr) for each in (old, image))
-    sides = [(Rules.of_image(image), settings) for image in (old, after)]
-    simulation = simulate(counted, sides[0], sides[1])
+    present, after = (each.with_options(documented=settings.documented, cidr=settings.cidr) for each in (old, image))
+    if before is None or before.settings != settings or before.rules.intervals.kafka is not None:
+        before = Decided.of(counted, Rules.of_image(present), settings)
+    replayed = Decided.of(counted, Rules.of_image(after), settings)
+    simulation = simulation_of(counted, before, replayed)
     for flip in simulation.flips.to_pylist():
         # a denial may become an error or the reverse: access is refused either way
         if "ALLOWED" in {flip["decision_before"], flip["decision_after"]}:
             what = " ".join(str(flip[name]) for name in REQUEST_COLUMNS)
             raise SuggestionError(f"the suggestion is not sound: {flip['change']}: {what}: {_REPORT}")
-    for difference in differences(Policy(before, settings), Policy(after, settings)):
+    # the presence of any ACL may close a resource that would be open
+    changed = None if settings.allow_everyone else gaining(before.rules.table, replayed.rules.table)
+    for difference in differences(Policy(present, settings), Policy(after, settings), changed=changed):
         if difference.direction is Direction.GAINED:
             raise SuggestionError(f"the suggestion is not sound: {difference}: {_REPORT}")
     return Proof(replayed=int(np.asarray(counted.column("count")).sum()))
@@ -325,6 +245,11 @@ class RuleIndex:
             names.sort()
         return index
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no ACL."""
+        return not self._rules
+
     def add(self, rule: StandardAcl) -> None:
         """Add a rule."""
         pattern = (rule.resource_name, rule.pattern_type)
@@ -344,16 +269,17 @@ class RuleIndex:
 
     def on_name(self, kind: int, name: str, principal: str | None) -> Iterator[StandardAcl]:
         """Yield a principal's ACLs (None: any principal's) that cover a name, the narrowest pattern first."""
-        yield from self._of((kind, _LITERAL, name), principal)
-        yield from self.on_all(kind, name, principal, but_name=name)
+        return chain(self._of((kind, _LITERAL, name), principal), self.on_all(kind, name, principal, but_name=name))
 
     def on_all(
         self, kind: int, prefix: str, principal: str | None, *, but_name: str | None = None
     ) -> Iterator[StandardAcl]:
         """Yield those that cover all names with a prefix, the longest prefix first."""
-        lengths = self._lengths.get(kind, ())
-        for at in range(bisect_left(lengths, -len(prefix)), len(lengths)):
-            yield from self._of((kind, _PREFIXED, prefix[: -lengths[at]]), principal)
+        lengths, rules = self._lengths.get(kind, []), self._rules
+        for length in lengths[bisect_left(lengths, -len(prefix)) :]:
+            pattern = (kind, _PREFIXED, prefix[:-length])
+            if pattern in rules:
+                yield from self._of(pattern, principal)
         if (
             but_name != WILDCARD
             and (self.settings.documented or not prefix.startswith(WILDCARD))
@@ -384,15 +310,17 @@ class RuleIndex:
             rules = self.on_name(kind, name, who)
         return (each for each in rules if overrules(each, rule, self.settings))
 
-    def _of(self, pattern: _Pattern, principal: str | None) -> Iterator[StandardAcl]:
+    def _of(self, pattern: _Pattern, principal: str | None) -> Iterable[StandardAcl]:
         by_principal = self._rules.get(pattern)
         if by_principal is None:
-            return
+            return ()
         if principal is None:
-            yield from chain.from_iterable(by_principal.values())
-            return
-        for each in dict.fromkeys((principal, WILDCARD_PRINCIPAL)):
-            yield from by_principal.get(each, ())
+            return chain.from_iterable(by_principal.values())
+        mine = by_principal.get(principal, ())
+        if principal == WILDCARD_PRINCIPAL:
+            return mine
+        of_everyone = by_principal.get(WILDCARD_PRINCIPAL)
+        return mine if of_everyone is None else chain(mine, of_everyone)
 
 
 def is_allow(rule: StandardAcl) -> bool:
@@ -462,50 +390,101 @@ class Grant:
         )
 
 
-def literal_grants(needs: Mapping[ParsedAccess, Evidence], present: RuleIndex) -> Iterator[Grant]:
-    """Yield a literal grant of each need: from any host if the present ACLs allow that, otherwise from their hosts.
+_FIRST: Final = np.zeros(1, np.int64)
+
+
+def literal_grants(needs: Needs, rows: Int64s, present: RuleIndex) -> Iterator[Grant]:
+    """Yield a literal grant of some needs: from any host if the present ACLs allow that, otherwise from their hosts.
 
     Every need is covered by a present ALLOW.
     """
-    by_hosts: dict[tuple[str, int, int, str], dict[str, Evidence]] = {}
-    for need, evidence in needs.items():
-        key = (need.principal, need.operation, need.resource_type, need.resource_name)
-        by_hosts.setdefault(key, {})[need.host] = evidence
-    for (principal, operation, kind, name), hosts in by_hosts.items():
-        covering = [rule for rule in present.on_name(kind, name, principal) if allows(rule, operation)]
-        for host, used in _hosts(covering, hosts, present.settings):
-            behind = [rule for rule in covering if any(host_covers(rule.host, h, present.settings) for h in used)]
-            pattern = _pattern(kind, name, [rule for rule in behind if host_covers(rule.host, host, present.settings)])
+    requests, settings = needs.accesses.requests, present.settings
+    place, who = requests.name_of[rows].astype(np.int64), requests.principal_of[rows].astype(np.int64)
+    operation = needs.accesses.operations[rows]
+    group_of = grouped(grouped(who << 32 | place) << 8 | operation)
+    order = np.argsort(group_of, kind="stable")
+    starts = changes(group_of[order])
+    evidences = needs.evidence.take(rows[order]).sums(starts).objects()
+    columns = (each[order[starts]].tolist() for each in (who, place, operation))
+    host_of = requests.host_of[rows[order]].tolist()
+    ends = np.append(starts[1:], len(rows))[: len(starts)].tolist()
+    on_places: dict[tuple[int, int], list[StandardAcl]] = {}
+    for start, end, evidence, *key in zip(starts.tolist(), ends, evidences, *columns, strict=True):
+        principal, kind, name = requests.principals[key[0]], requests.types[key[1]], requests.names[key[1]]
+        rules = on_places.get((key[0], key[1]))
+        if rules is None:
+            rules = on_places[key[0], key[1]] = list(present.on_name(kind, name, principal))
+        covering = [rule for rule in rules if allows(rule, key[2])]
+        position = {requests.hosts[each]: at for at, each in enumerate(host_of[start:end], start)}
+        only = [(covering[0].host, position)] if len(covering) == 1 else _hosts(covering, position, settings)
+        for host, used in only:
+            behind = covering if len(covering) == 1 else list(_behind(covering, used, settings))
+            pattern = _pattern(kind, name, behind, host, settings)
             acl = StandardAcl(
                 resource_type=kind,
                 resource_name=pattern[1],
                 pattern_type=pattern[0],
                 principal=principal,
                 host=host,
-                operation=operation,
+                operation=key[2],
                 permission_type=AclPermissionType.ALLOW,
             )
-            evidence = Evidence.sum_of(hosts[each] for each in used)
-            yield Grant(acl=acl, evidence=evidence, names=frozenset({name}), replaces=frozenset(behind))
+            part = evidence
+            if len(used) < len(position):
+                at = rows[order[[position[each] for each in used]]]
+                part = needs.evidence.take(at).sums(_FIRST).one(0)
+            yield Grant(acl=acl, evidence=part, names=frozenset((name,)), replaces=frozenset(behind))
 
 
-def _hosts(covering: Iterable[StandardAcl], used: Iterable[str], settings: Settings) -> Iterator[tuple[str, list[str]]]:
-    """Yield the fewest hosts of present ACLs that cover the used addresses, and the addresses that each covers."""
-    addresses = list(used)
-    hosts = sorted({rule.host for rule in covering}, key=lambda host: (host != WILDCARD, host))
-    while addresses:
-        covered = {host: [each for each in addresses if host_covers(host, each, settings)] for host in hosts}
-        best = WILDCARD if WILDCARD in covered else max(hosts, key=lambda host: len(covered[host]))
-        yield best, covered[best]
-        addresses = [each for each in addresses if each not in covered[best]]
+def _behind(covering: Iterable[StandardAcl], used: Collection[str], settings: Settings) -> Iterator[StandardAcl]:
+    """Yield the ACLs whose hosts cover a used address."""
+    addresses = frozenset(used)
+    for rule in covering:
+        is_named = rule.host == WILDCARD or rule.host in addresses
+        if is_named or (settings.cidr and "/" in rule.host and _of_host(rule.host, addresses, settings)):
+            yield rule
 
 
-def _pattern(kind: int, name: str, behind: Iterable[StandardAcl]) -> tuple[int, str]:
+def _hosts(
+    covering: Iterable[StandardAcl], used: Collection[str], settings: Settings
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the fewest hosts of present ACLs that cover the used addresses, and the addresses that each covers.
+
+    The next host is always the one that covers the most of the remaining addresses; of several, the first by name.
+    """
+    hosts = sorted({rule.host for rule in covering})
+    if WILDCARD in hosts:
+        yield WILDCARD, list(used)
+        return
+    remaining = dict.fromkeys(used)
+    covered = [_of_host(host, remaining, settings) for host in hosts]
+    # numbers of addresses only decrease: one that is up to date and the largest stays so
+    heap = [(-len(addresses), at) for at, addresses in enumerate(covered) if addresses]
+    heapify(heap)
+    while remaining:
+        size, at = heap[0]
+        covered[at] = [address for address in covered[at] if address in remaining]
+        if len(covered[at]) < -size:
+            heapreplace(heap, (-len(covered[at]), at))
+            continue
+        heappop(heap)
+        yield hosts[at], covered[at]
+        for address in covered[at]:
+            del remaining[address]
+
+
+def _of_host(host: str, addresses: Collection[str], settings: Settings) -> list[str]:
+    if settings.cidr and "/" in host:
+        return [each for each in addresses if host_covers(host, each, settings)]
+    return [host] if host in addresses else []
+
+
+def _pattern(kind: int, name: str, behind: Iterable[StandardAcl], host: str, settings: Settings) -> tuple[int, str]:
     """Return the narrowest pattern for a name: the name itself, unless no ACL can cover it alone."""
     can_be_named = name == CLUSTER_NAME if kind == ResourceType.CLUSTER else name not in {"", WILDCARD}
     if can_be_named:
         return PatternType.LITERAL, name
-    rule = next(iter(behind))
+    rule = next(rule for rule in behind if host_covers(rule.host, host, settings))
     return rule.pattern_type, rule.resource_name
 
 
@@ -517,15 +496,26 @@ def without_covered(grants: Iterable[Grant], settings: Settings) -> list[Grant]:
     by_acl: dict[StandardAcl, list[Grant]] = {}
     for grant in grants:
         by_acl.setdefault(grant.acl, []).append(grant)
-    index = RuleIndex.of(by_acl, settings)
-    over = {acl: _wider(acl, index) for acl in by_acl}
+    over = _over(by_acl, settings)
     by_top: dict[StandardAcl, list[Grant]] = {}
     for acl, group in by_acl.items():
         top = acl
-        while (wider := over[top]) is not None:
+        while (wider := over.get(top)) is not None:
             top = wider
         by_top.setdefault(top, []).extend(group)
     return [_one(acl, group) for acl, group in by_top.items()]
+
+
+def _over(acls: Collection[StandardAcl], settings: Settings) -> dict[StandardAcl, StandardAcl]:
+    """Return a wider ACL among some for each that has one."""
+    # most share their principal and name with no other and with no pattern: nothing is wider
+    counts = Counter((acl.principal, acl.resource_type, acl.resource_name) for acl in acls)
+    wide = {acl.principal for acl in acls if acl.pattern_type != _LITERAL or acl.resource_name == WILDCARD}
+    several = [
+        acl for acl in acls if counts[acl.principal, acl.resource_type, acl.resource_name] > 1 or acl.principal in wide
+    ]
+    index = RuleIndex.of(several, settings)
+    return {acl: wider for acl in several if (wider := _wider(acl, index)) is not None}
 
 
 def _one(acl: StandardAcl, grants: list[Grant]) -> Grant:
@@ -735,7 +725,7 @@ def suggest(needs: Needs, present: Collection[StandardAcl], question: Question) 
         names=_names(needs, question.topics),
     )
     grants, refused = _grants(needs, folding, [*staying, *(rule.acl for rule in unjudged)], settings)
-    intents = Intents.of(needs.by_access)
+    intents = Intents.of(needs.accesses)
     suggested = [*unjudged, *(_granted(grant, intents) for grant in grants)]
     remaining = [*(rule.acl for rule in suggested), *staying]
     stays = {rule.acl for rule in unjudged}
@@ -780,15 +770,22 @@ def _grants(
     needs: Needs, folding: Folding, staying: Iterable[StandardAcl], settings: Settings
 ) -> tuple[list[Grant], tuple[str, ...]]:
     granted = RuleIndex.of(filter(is_allow, staying), settings)
-    remaining = {need: evidence for need, evidence in needs.by_access.items() if not _is_granted(need, granted)}
-    own = {need: evidence for need, evidence in remaining.items() if need.operation not in _IMPLIED_OPERATIONS}
-    first = folding.fold(literal_grants(own, folding.allowing))
+    remaining = _without_granted(needs, np.arange(len(needs.accesses)), granted)
+    implied = np.isin(needs.accesses.operations[remaining], list(_IMPLIED_OPERATIONS))
+    first = folding.fold(literal_grants(needs, remaining[~implied], folding.allowing))
     # implied DESCRIBEs can be determined only now
     suggested = RuleIndex.of((grant.acl for grant in first.grants), settings)
-    implied = {need: evidence for need, evidence in remaining.items() if need.operation in _IMPLIED_OPERATIONS}
-    alone = {need: evidence for need, evidence in implied.items() if not _is_granted(need, suggested)}
-    second = folding.fold(literal_grants(alone, folding.allowing))
+    alone = _without_granted(needs, remaining[implied], suggested)
+    second = folding.fold(literal_grants(needs, alone, folding.allowing))
     return without_covered([*first.grants, *second.grants], settings), (*first.refused, *second.refused)
+
+
+def _without_granted(needs: Needs, rows: Int64s, granted: RuleIndex) -> Int64s:
+    """Return those of some needs that ACLs do not allow."""
+    if granted.is_empty or not len(rows):
+        return rows
+    accesses = needs.accesses.take(rows).objects()
+    return rows[np.fromiter((not _is_granted(need, granted) for need in accesses), np.bool_, len(rows))]
 
 
 def _is_granted(need: ParsedAccess, rules: RuleIndex) -> bool:
@@ -803,7 +800,7 @@ def _granted(grant: Grant, intents: Intents) -> SuggestedRule:
         acl=grant.acl,
         evidence=grant.evidence,
         names=len(grant.names),
-        replaces=tuple(sorted(grant.replaces, key=_order)),
+        replaces=tuple(grant.replaces if len(grant.replaces) == 1 else sorted(grant.replaces, key=_order)),
         intents=intents.behind(grant.acl),
         why=grant.why,
     )
@@ -811,10 +808,12 @@ def _granted(grant: Grant, intents: Intents) -> SuggestedRule:
 
 def _denies(denies: Iterable[StandardAcl], rules: Iterable[StandardAcl], settings: Settings) -> Iterator[SuggestedRule]:
     """Yield the present DENYs that overrule a part of the kept ACLs."""
-    index = RuleIndex.of(denies, settings)
-    over: dict[StandardAcl, StandardAcl] = {}
+    overruling = list(denies)
+    index, over = RuleIndex.of(overruling, settings), dict[StandardAcl, StandardAcl]()
+    denied = {deny.principal for deny in overruling}
+    of_all = WILDCARD_PRINCIPAL in denied or any(":" not in principal for principal in denied)
     for rule in rules:
-        if is_allow(rule):
+        if (of_all or rule.principal in denied or rule.principal == WILDCARD_PRINCIPAL) and is_allow(rule):
             for deny in index.touching(rule):
                 over.setdefault(deny, rule)
     for deny in over:

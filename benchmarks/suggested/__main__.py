@@ -18,8 +18,9 @@ from aclog.authorizer.settings import Settings
 from aclog.usage.counting import COUNTED
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import Rules
+from aclog.usage.needs import Needs
 from aclog.usage.simulation import simulate
-from aclog.usage.suggestion import Needs, Question, prove, suggest
+from aclog.usage.suggestion import Question, prove, suggest
 from aclog.usage.window import DAY
 from benchmarks.report import RESULTS
 from benchmarks.suggested.year import DAYS, Year

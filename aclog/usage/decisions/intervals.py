@@ -183,6 +183,13 @@ class Rules:
         """The texts of decision codes."""
         return DecisionTexts.of_rules(self.table)
 
+    def texts_of(self, codes: Int32s) -> list[Any]:
+        """Return the columns TEXT_COLUMNS of a few codes, without the texts of all other ACLs."""
+        ordinals, number = np.unique(codes[codes >= 0], return_inverse=True)
+        renumbered = codes.copy()
+        renumbered[codes >= 0] = number
+        return DecisionTexts.of_rules(self.table.take(ordinals.astype(np.int64))).of_codes(pa.array(renumbered))
+
     @property
     def ranges(self) -> list[str]:
         """The hosts that are ranges of addresses, each once."""
