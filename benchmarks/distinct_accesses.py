@@ -21,6 +21,7 @@ from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
+from aclog.metalog.columns import Int64s
 from aclog.usage.counting import COUNTED_BY_DAY, AccessCounter, DayTallies, RowCounts, SeenAccesses
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
@@ -38,6 +39,8 @@ _HOSTS = 4
 _FIRST_DAY = 20_000
 _DAYS = 80
 _SUGGESTED = 200_000
+_BATCH = 1 << 16
+"""Rows that are counted together, as a reader of a log returns them."""
 _PER_SECOND = 500_000
 """Distinct accesses to decide per second, with all cores."""
 
@@ -53,7 +56,8 @@ def run(count: int) -> Iterator[Row]:
     before = _resident()
     counter = AccessCounter(SeenAccesses(None))
     columns: list[Any] = [counted.column(name).combine_chunks() for name in REQUEST_COLUMNS]
-    _, took = _spent(lambda: counter.add(columns, np.asarray(counted.column("first"))))
+    times = np.asarray(counted.column("first"))
+    _, took = _spent(lambda: _count(counter, columns, times))
     yield Row(what=f"{what}: counting, per access", ours=took / count * 1e6, unit="us")
     yield Row(what=f"{what}: memory of counting, per access", ours=(_resident() - before) / count, unit="B", target=200)
     authorizer, took = _spent(lambda: BulkAuthorizer.of(rules.intervals, settings))
@@ -82,6 +86,11 @@ def run(count: int) -> Iterator[Row]:
     tallies = DayTallies.of(rules.intervals, settings, own_time=False)
     _, took = _spent(lambda: sum(tally.accesses for tally in tallies.tallies(counted)))
     yield Row(what=f"{what}: tallies of `usage-index`", ours=took, unit="s")
+
+
+def _count(counter: AccessCounter, columns: list[Any], times: Int64s) -> None:
+    for start in range(0, len(times), _BATCH):
+        counter.add([column.slice(start, _BATCH) for column in columns], times[start : start + _BATCH])
 
 
 def _suggested(acls: list[StandardAcl], counted: pa.Table, settings: Settings) -> int:

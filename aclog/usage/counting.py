@@ -32,7 +32,7 @@ from aclog.usage.window import DAY, AccessSets, Coverage, UnreadCounter, UnreadS
 
 
 _MOST_HELD = 1 << 18
-"""Distinct accesses that a task holds before it emits its counts; about 250 bytes each."""
+"""Distinct accesses that a task holds before it emits its counts; about 200 bytes each."""
 
 _MOST_STEPS = 1 << 22
 """Steps of these accesses that a task holds, one per change of the ACLs; about 50 bytes each."""

@@ -197,7 +197,7 @@ NO_TIME = -(1 << 62)
 """The time of an access without a timestamp."""
 
 _MOST_REMEMBERED = 1 << 21
-"""Distinct accesses to remember before all are forgotten; about 250 bytes each."""
+"""Distinct accesses to remember before all are forgotten; about 150 bytes each."""
 
 
 @define(eq=False)

@@ -412,11 +412,80 @@ class _Numbers(dict[T, int]):
         return np.fromiter(map(self.__getitem__, keys), np.int64, len(keys))
 
 
+_FIRST_SLOTS = 1 << 10
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+"""The golden ratio of 2^64: a multiplication by it spreads numbers that are near each other."""
+
+
+@define(eq=False)
+class _Rows:
+    """Numbers distinct rows of int32 codes 0, 1, ... by open addressing in arrays: no object for each row."""
+
+    width: int
+    codes: Int32s = field(
+        init=False, default=Factory(lambda self: np.empty((0, self.width), np.int32), takes_self=True)
+    )
+    """Of the rows, in their order; longer than they are."""
+    _count: int = field(default=0, init=False)
+    _slots: Int32s = field(factory=lambda: np.full(_FIRST_SLOTS, -1, np.int32), init=False)
+    """By hash: the number of a row, or -1; at most half of them are taken."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    def number(self, rows: Int32s) -> Int64s:
+        """Return the number of each of some rows, of which no two are equal; new ones get the next numbers."""
+        self._reserve(self._count + len(rows))
+        numbers = self._find(rows)
+        new = np.flatnonzero(numbers < 0)
+        numbers[new] = np.arange(self._count, self._count + len(new))
+        self.codes[self._count : self._count + len(new)] = rows[new]
+        self._count += len(new)
+        self._insert(numbers[new])
+        return numbers
+
+    def _find(self, rows: Int32s) -> Int64s:
+        numbers, left, slots = np.full(len(rows), -1, np.int64), np.arange(len(rows)), self._hashes(rows)
+        while len(left):
+            number = self._slots[slots]
+            taken = number >= 0
+            left, slots, number = left[taken], slots[taken], number[taken]
+            same = (self.codes[number] == rows[left]).all(axis=1)
+            numbers[left[same]] = number[same]
+            left, slots = left[~same], (slots[~same] + 1) & (len(self._slots) - 1)
+        return numbers
+
+    def _insert(self, numbers: Int64s) -> None:
+        slots = self._hashes(self.codes[numbers])
+        while len(numbers):
+            free = self._slots[slots] < 0
+            # of several rows for one slot, the last that is written has it
+            self._slots[slots[free]] = numbers[free]
+            waiting = self._slots[slots] != numbers
+            numbers, slots = numbers[waiting], (slots[waiting] + 1) & (len(self._slots) - 1)
+
+    def _hashes(self, rows: Int32s) -> Int64s:
+        mixed = np.zeros(len(rows), np.uint64)
+        for at in range(self.width):
+            mixed = (mixed ^ rows[:, at].astype(np.uint64)) * _MIX
+            mixed ^= mixed >> np.uint64(32)
+        return (mixed & np.uint64(len(self._slots) - 1)).astype(np.int64)
+
+    def _reserve(self, count: int) -> None:
+        if count > len(self.codes):
+            codes = np.empty((count + count // 4, self.width), np.int32)
+            codes[: self._count] = self.codes[: self._count]
+            self.codes = codes
+        if 2 * count > len(self._slots):
+            self._slots = np.full(1 << (2 * count - 1).bit_length(), -1, np.int32)
+            self._insert(np.arange(self._count))
+
+
 @define(eq=False)
 class AccessNumbers:
-    """Numbers distinct accesses 0, 1, ... in order of appearance, in about 200 bytes each.
+    """Numbers distinct accesses 0, 1, ... in order of appearance, in about 40 bytes each.
 
-    Texts are numbered per column first, so that an access is five int32s: their look-up dominates the time. With
+    Texts are numbered per column first, so that an access is five int32s. A text takes about 140 bytes. With
     `spelled`, the texts that are returned are Kafka's spellings of those that were read (spelled_as_kafka).
     """
 
@@ -424,9 +493,7 @@ class AccessNumbers:
     _texts: tuple[_Numbers[str | None], ...] = field(
         init=False, default=Factory(lambda self: _text_numbers(spelled=self.spelled), takes_self=True)
     )
-    _accesses: _Numbers[bytes] = field(factory=_Numbers, init=False)
-    _codes: list[Int32s] = field(factory=list, init=False)
-    """Of the accesses, in their order: the number of each text; in parts."""
+    _accesses: _Rows = field(factory=lambda: _Rows(len(REQUEST_COLUMNS)), init=False)
 
     def __len__(self) -> int:
         return len(self._accesses)
@@ -436,23 +503,17 @@ class AccessNumbers:
 
         `columns` are the five columns of a batch (REQUEST_COLUMNS): Arrow arrays of text, plain or dictionary-encoded.
         """
-        encoded = [encoded_texts(column) for column in columns]
+        encoded = [_once_each(*encoded_texts(column)) for column in columns]
         once, access_of = _distinct([(len(values), codes) for values, codes in encoded])
         numbers = np.empty((len(once), len(columns)), np.int32)
         for at, ((values, codes), texts) in enumerate(zip(encoded, self._texts, strict=True)):
             numbers[:, at] = texts.of(values)[codes[once]]
-        # five int32s as one 20-byte value: hashed as bytes, much faster than as a tuple
         before = len(self)
-        access_numbers = self._accesses.of(numbers.view(f"V{numbers.itemsize * len(columns)}")[:, 0].tolist())
-        new = np.flatnonzero(access_numbers >= before)
-        self._codes.append(numbers[new])
-        return access_numbers[access_of], len(new)
+        return self._accesses.number(numbers)[access_of], len(self) - before
 
     def columns(self, accesses: Int64s | slice) -> "list[pa.DictionaryArray[Any, Any]]":
         """Return the texts of some accesses as dictionary-encoded columns."""
-        if len(self._codes) > 1:
-            self._codes = [np.concatenate(self._codes)]
-        codes = self._codes[0][accesses] if self._codes else np.zeros((0, len(REQUEST_COLUMNS)), np.int32)
+        codes = self._accesses.codes[: len(self)][accesses]
         return [_dictionary(texts.ordered, codes[:, at]) for at, texts in enumerate(self._texts)]
 
 
@@ -502,6 +563,15 @@ def encoded_texts(column: Any) -> tuple[list[str | None], Int64s]:
     if column.null_count:
         indices = indices.fill_null(len(values))
     return [*values, None], np.asarray(indices).astype(np.int64)
+
+
+def _once_each(values: list[str | None], codes: Int64s) -> tuple[list[str | None], Int64s]:
+    """Return values without repetition: a dictionary that was read may have a value twice."""
+    place = dict.fromkeys(values)
+    if len(place) == len(values):
+        return values, codes
+    number = {value: at for at, value in enumerate(place)}
+    return list(place), np.fromiter(map(number.__getitem__, values), np.int64, len(values))[codes]
 
 
 def _distinct(columns: Iterable[tuple[int, Int64s]]) -> tuple[Int64s, Int32s]:
