@@ -404,18 +404,19 @@ class DayTallies:
         once = _Once.of(counted)
         columns = [counted.column(name).take(once.rows) for name in REQUEST_COLUMNS]
         first, version = (np.asarray(counted.column(name)) for name in ("first", "version"))
+        parsed = parse_columns(columns)
         if self.own_time:
             codes = self.authorizer.decide(columns, first[once.rows])
         else:
-            codes = self.authorizer.decide_once(columns)
+            codes = self.authorizer.decide_once(parsed)
         unread = undecided(counted, codes[once.of_row]).but_of(self.authorizer.settings.super_users)
         judged = codes >= DecisionCode.DEFAULT_ALLOW
         once = once.where(judged)
         if not len(once.rows):
             return evolve(DayTally.nothing(), unread=unread)
-        parsed, _ = parse_columns([column.filter(pa.array(judged)) for column in columns])
-        dependencies = self.acls.find(parsed, version[once.rows], codes[judged])
-        return evolve(_Tallying.of(counted, once, parsed).tally(dependencies, self.denies), unread=unread)
+        accesses = parsed.accesses.take(judged[parsed.codes == UNRESOLVED])
+        dependencies = self.acls.find(accesses, version[once.rows], codes[judged])
+        return evolve(_Tallying.of(counted, once, accesses).tally(dependencies, self.denies), unread=unread)
 
 
 @frozen(eq=False, kw_only=True)

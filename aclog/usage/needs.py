@@ -109,12 +109,12 @@ class Needs:
     @classmethod
     def of(cls, counted: pa.Table, rules: Rules, settings: Settings) -> Self:
         """Evaluate distinct accesses (COUNTED) by the last version of the ACLs."""
-        decided = Decided.of(counted, rules, settings)
-        columns, codes = [counted.column(name) for name in REQUEST_COLUMNS], decided.codes
+        parsed = parse_columns([counted.column(name) for name in REQUEST_COLUMNS])
+        decided = Decided.of(parsed, rules, settings)
+        (accesses, errors), codes = parsed, decided.codes
         by_rule, allowed = _allowed(codes, rules)
         unknown = undecided(counted, codes).but_of(settings.super_users)
         counts = np.asarray(counted.column("count"))
-        accesses, errors = parse_columns(columns)
         rows = np.flatnonzero(errors == UNRESOLVED)
         ruled = by_rule[rows]
         evidence = Evidences(*(np.asarray(counted.column(name))[rows[ruled]] for name in ("count", "first", "last")))

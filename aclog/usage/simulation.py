@@ -15,6 +15,7 @@ from aclog.authorizer.settings import Settings, controllers_decide
 from aclog.metalog.columns import Bools, Int64s
 from aclog.usage.accesses.access_batch import TIME_TYPE
 from aclog.usage.arrow import ACL_FIELDS
+from aclog.usage.decisions.access_columns import ParsedColumns, parse_columns
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.decisions import ALLOWED, REQUEST_COLUMNS, DecisionCode
 from aclog.usage.decisions.intervals import ALWAYS, FOREVER, Rules
@@ -70,7 +71,8 @@ def simulate(
     unread: UnreadAccesses | None = None,
 ) -> Simulation:
     """Decide distinct accesses (COUNTED, one row each) by two states; `unread` are the unread ones of the log."""
-    return simulation_of(counted, Decided.of(counted, *before), Decided.of(counted, *after), unread)
+    parsed = parse_columns([counted.column(name) for name in REQUEST_COLUMNS])
+    return simulation_of(counted, Decided.of(parsed, *before), Decided.of(parsed, *after), unread)
 
 
 @frozen(eq=False, kw_only=True)
@@ -83,10 +85,9 @@ class Decided:
     """Of each access."""
 
     @classmethod
-    def of(cls, counted: pa.Table, rules: Rules, settings: Settings) -> Self:
-        """Decide distinct accesses (COUNTED) by the last version of the ACLs."""
-        columns = [counted.column(name) for name in REQUEST_COLUMNS]
-        codes = BulkAuthorizer.of(rules.intervals, settings).decide_once(columns)
+    def of(cls, accesses: ParsedColumns, rules: Rules, settings: Settings) -> Self:
+        """Decide distinct accesses by the last version of the ACLs."""
+        codes = BulkAuthorizer.of(rules.intervals, settings).decide_once(accesses)
         return cls(rules=rules, settings=settings, codes=codes)
 
     def decisions(self) -> Int64s:

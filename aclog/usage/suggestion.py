@@ -32,7 +32,7 @@ from aclog.authorizer.index.layout import changes, rule_mask
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, MetadataError, plural
-from aclog.usage.decisions.access_columns import AccessColumns
+from aclog.usage.decisions.access_columns import AccessColumns, parse_columns
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, ParsedAccess
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.gaining import gaining
@@ -197,9 +197,10 @@ def prove(
     """
     image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in new)
     present, after = (each.with_options(documented=settings.documented, cidr=settings.cidr) for each in (old, image))
+    accesses = parse_columns([counted.column(name) for name in REQUEST_COLUMNS])
     if before is None or before.settings != settings or before.rules.intervals.kafka is not None:
-        before = Decided.of(counted, Rules.of_image(present), settings)
-    replayed = Decided.of(counted, Rules.of_image(after), settings)
+        before = Decided.of(accesses, Rules.of_image(present), settings)
+    replayed = Decided.of(accesses, Rules.of_image(after), settings)
     simulation = simulation_of(counted, before, replayed)
     for flip in simulation.flips.to_pylist():
         # a denial may become an error or the reverse: access is refused either way

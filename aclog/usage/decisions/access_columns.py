@@ -1,7 +1,7 @@
 """Well-formed accesses in columns, parsed by distinct value: many accesses have few principals, hosts and names."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Self, TypeVar, overload
+from typing import Any, NamedTuple, Self, TypeVar, overload
 
 import numpy as np
 from attrs import evolve, frozen
@@ -107,7 +107,14 @@ def _distinct(values: Iterable[_Value]) -> tuple[list[_Value], Int32s]:
     return list(numbers), of
 
 
-def parse_columns(columns: Sequence[Any]) -> tuple[AccessColumns, Int32s]:
+class ParsedColumns(NamedTuple):
+    """The well-formed accesses of some rows, and the code of each row: UNRESOLVED if it is well-formed."""
+
+    accesses: AccessColumns
+    codes: Int32s
+
+
+def parse_columns(columns: Sequence[Any]) -> ParsedColumns:
     """Return the well-formed accesses of some rows, and the code of each row: UNRESOLVED if it is well-formed.
 
     `columns` are Arrow arrays of text (REQUEST_COLUMNS). The same as `parse_access` of each row.
@@ -141,7 +148,7 @@ def parse_columns(columns: Sequence[Any]) -> tuple[AccessColumns, Int32s]:
         names=[names[number] or "" for number in (places % len(names)).tolist()],
         name_of=place_of.astype(np.int32),
     )
-    return AccessColumns(requests, operation_codes[operation_of[rows]].astype(np.uint8)), codes
+    return ParsedColumns(AccessColumns(requests, operation_codes[operation_of[rows]].astype(np.uint8)), codes)
 
 
 def _used(values: Sequence[str | None], of: NDArray[np.signedinteger]) -> tuple[list[str], Int32s]:

@@ -14,7 +14,7 @@ from aclog.authorizer.index.scan_order import NAMED, ODD, STAR
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Bools, Int64s
-from aclog.usage.decisions.access_columns import AccessColumns, parse_columns
+from aclog.usage.decisions.access_columns import AccessColumns, ParsedColumns, parse_columns
 from aclog.usage.decisions.decisions import (
     LEVELS,
     UNRESOLVED,
@@ -240,8 +240,11 @@ class BulkAuthorizer:
         access_of = self._numbers(columns)
         return self._codes(self._decided, access_of, times)
 
-    def decide_once(self, columns: Sequence[Any], times: Int64s | None = None) -> Int32s:
-        """Return what `decide` returns, without a memory of accesses: distinct ones are decided in half the time."""
+    def decide_once(self, columns: Sequence[Any] | ParsedColumns, times: Int64s | None = None) -> Int32s:
+        """Return what `decide` returns, without a memory of accesses: distinct ones are decided in half the time.
+
+        `columns` may be parsed already, as parse_columns returns them.
+        """
         decided = self._nothing()
         self._decide_new(decided, columns, 0)
         return self._codes(decided, np.arange(len(decided.steps)), times)
@@ -276,8 +279,9 @@ class BulkAuthorizer:
     def _nothing(self) -> _Decided:
         return _Decided(DecisionSteps(self.index.versions.end))
 
-    def _decide_new(self, decided: _Decided, columns: Sequence[Any], first: int) -> None:
-        requests, codes = parse_columns(columns)
+    def _decide_new(self, decided: _Decided, columns: Sequence[Any] | ParsedColumns, first: int) -> None:
+        requests, codes = columns if isinstance(columns, ParsedColumns) else parse_columns(columns)
+        codes = codes.copy()
         where = np.flatnonzero(codes == UNRESOLVED)
         # as in Kafka, super users come first: one without a colon, or User:*, is allowed rather than refused
         of_principal = np.array([self._code_of(text) for text in requests.requests.principals], np.int32)

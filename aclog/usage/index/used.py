@@ -222,6 +222,22 @@ EVENTS = ("first matched", "last matched", "first needed", "last needed")
 _NO_USER = -1
 
 
+def _in_order(users: Sequence[tuple[str, str]]) -> tuple[Int64s, Int64s]:
+    """Return positions of the distinct users in order of principal and host, and the place of each user among them."""
+    if not users:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    # each part alone: a text compares in a fraction of the time of a pair
+    principals, hosts = (_ranks([user[part] for user in users]) for part in range(2))
+    keys = principals * (int(hosts.max()) + 1) + hosts
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    return first, place
+
+
+def _ranks(texts: list[str]) -> Int64s:
+    distinct = {text: rank for rank, text in enumerate(sorted(set(texts)))}
+    return np.fromiter(map(distinct.__getitem__, texts), np.int64, len(texts))
+
+
 class Use(NamedTuple):
     """A use of a rule."""
 
@@ -257,14 +273,13 @@ class LastUse:
         If several users have the same time, the first use is that of the first name, the last use that of the last
         name: results must not depend on the order in which a log is read.
         """
-        ordered = sorted(set(users))
-        place = {user: at for at, user in enumerate(ordered)}
-        rank = np.array([*(place[user] for user in users), _NO_USER], np.int64)[who]
+        ordered, place = _in_order(users)
+        rank = np.append(place, _NO_USER)[who]
         once, at = np.unique(numbers, return_inverse=True)
         best = [_best(at, len(once), times[event], rank[event], latest=event % 2 == 1) for event in range(len(EVENTS))]
         best_times, best_who = (np.stack(each) for each in zip(*best, strict=True))
         who, places = _those_left(best_who)
-        remaining = tuple(ordered[at] for at in places.tolist())
+        remaining = tuple(users[at] for at in ordered[places].tolist())
         return cls(numbers=once.astype(np.int64), times=best_times, who=who, users=remaining)
 
     def plus(self, *others: Self) -> Self:
