@@ -515,8 +515,28 @@ def _over(acls: Collection[StandardAcl], settings: Settings) -> dict[StandardAcl
     several = [
         acl for acl in acls if counts[acl.principal, acl.resource_type, acl.resource_name] > 1 or acl.principal in wide
     ]
-    index = RuleIndex.of(several, settings)
-    return {acl: wider for acl in several if (wider := _wider(acl, index)) is not None}
+    # by host: one client with n hosts has n ACLs on a name, and none covers another
+    by_host: dict[str, list[StandardAcl]] = {}
+    for acl in several:
+        by_host.setdefault(acl.host, []).append(acl)
+    indexes = {host: RuleIndex.of(rules, settings) for host, rules in by_host.items()}
+    ranges = [host for host in indexes if settings.cidr and "/" in host]
+    position = {acl: at for at, acl in enumerate(several)}
+    over: dict[StandardAcl, StandardAcl] = {}
+    for acl in several:
+        hosts = dict.fromkeys((acl.host, WILDCARD, *ranges))
+        wider = [_wider(acl, indexes[host]) for host in hosts if host in indexes]
+        narrowest = min((each for each in wider if each), key=lambda rule: (_width(rule), position[rule]), default=None)
+        if narrowest is not None:
+            over[acl] = narrowest
+    return over
+
+
+def _width(rule: StandardAcl) -> tuple[int, int]:
+    """Return the sort key of patterns that cover one name, the narrowest first, as RuleIndex yields them."""
+    if rule.pattern_type == _PREFIXED:
+        return 1, -len(rule.resource_name)
+    return (2, 0) if rule.resource_name == WILDCARD else (0, 0)
 
 
 def _one(acl: StandardAcl, grants: list[Grant]) -> Grant:

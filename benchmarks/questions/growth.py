@@ -77,7 +77,6 @@ QUESTIONS = {
 
 KNOWN = {
     ("public", "diff of a wide denial"): "the answer has a region for each principal, with all names of everyone",
-    ("one client", "suggest"): "2.3 from 250 to 1,000 rules; the cause is not known yet",
 }
 """Kinds and questions that grow faster, and why: their slopes are printed without a limit."""
 
