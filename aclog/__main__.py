@@ -22,9 +22,10 @@ def main() -> None:
         # An import of what is None here raises ModuleNotFoundError.
         sys.modules["hypothesis"] = None  # type: ignore[assignment]
         # Images have no cycles, and changes live until they are merged: looking at many of them, or all, only costs
-        # pauses. What a command imports has no garbage either; servers set a lower threshold, for shorter pauses.
+        # pauses. What a command imports has no garbage either, and makes up to 100,000 objects: one look at them takes
+        # a tenth of a short command's time. Servers set a lower threshold, for shorter pauses.
         gc.freeze()
-        gc.set_threshold(50_000, 2, 10_000)
+        gc.set_threshold(200_000, 2, 10_000)
         code = run(sys.argv[1:])
         gc.freeze()  # everything ends with the process: a last collection takes a tenth of a short command's time
         _end_at_interrupt()
