@@ -53,10 +53,10 @@ def run(count: int) -> Iterator[Row]:
     rules = Rules.of_image(AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in acls))
     settings, counted = Settings(), accesses(acls, count)
     what = f"{count:,} distinct accesses, {_RULES:,} rules"
-    before = _resident()
     counter = AccessCounter(SeenAccesses(None))
     columns: list[Any] = [counted.column(name).combine_chunks() for name in REQUEST_COLUMNS]
     times = np.asarray(counted.column("first"))
+    before = _resident()  # with the accesses themselves, which a reader holds a batch of
     _, took = _spent(lambda: _count(counter, columns, times))
     yield Row(what=f"{what}: counting, per access", ours=took / count * 1e6, unit="us")
     yield Row(what=f"{what}: memory of counting, per access", ours=(_resident() - before) / count, unit="B", target=200)
