@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline import storage
+from aclog.pipeline.history.bulk import MOST_BYTES
 from aclog.pipeline.output_directory import place_of
 
 _BESIDE: Final = ("meta.properties", "bootstrap.checkpoint")
@@ -20,7 +21,7 @@ _BESIDE: Final = ("meta.properties", "bootstrap.checkpoint")
 def local_log(spark: SparkSession, log: Path | str, *, by_workers: bool) -> Iterator[Path]:
     """Yield the directory of a log by its path or URI: of another store, a copy in TMPDIR, which is deleted at the end.
 
-    `by_workers`: whether Spark's workers read it too, and not only this process.
+    `by_workers`: whether Spark's workers read it too if it is large (history.bulk.MOST_BYTES), not only this process.
 
     Raises:
         ConfigError: no such directory, the log changes while it is copied, or workers on other machines read it.
@@ -30,10 +31,10 @@ def local_log(spark: SparkSession, log: Path | str, *, by_workers: bool) -> Iter
     if isinstance(place, Path):
         yield place
         return
-    if by_workers and not is_here(spark):
+    if by_workers and not is_here(spark) and sum(file.size for file in storage.files_in(spark, place)) > MOST_BYTES:
         raise ConfigError(
-            f"--log {place}: the workers of {spark.sparkContext.master} read the log by its path: expected a directory "
-            "of a file system that they share, or --master local[*]"
+            f"--log {place}: the workers of {spark.sparkContext.master} read a log of over {MOST_BYTES >> 20} MiB by "
+            "its path: expected a directory of a file system that they share, or --master local[*]"
         )
     with TemporaryDirectory(prefix="aclog-") as scratch:
         parent, name = split(place)

@@ -163,6 +163,7 @@ class NewOutput:
             directory = Path(self.at, table)
             directory.mkdir(parents=True)
             pq.write_table(rows, directory / "part-00000.parquet")
+            Path(directory, _SUCCESS).touch()
             return
         name = f"part-00000-{self.job.token}.parquet"
         with TemporaryDirectory() as scratch, self.job.one_write(table):

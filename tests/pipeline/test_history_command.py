@@ -4,9 +4,10 @@ import pytest
 
 from aclog.cli.spark.commands import history_command
 from aclog.cli.spark.spark_session import check_log, failure
-from aclog.metalog.errors import CheckpointError, ConfigError, LogError, ReplayError
+from aclog.metalog.errors import CheckpointError, ConfigError, LogError, MetadataError, ReplayError
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.files import segment_name
+from aclog.pipeline.history import bulk
 from aclog.pipeline.history.intervals import history
 from aclog.snapshots.checkpoints import write_checkpoint
 from aclog.snapshots.publisher import recover
@@ -66,7 +67,9 @@ def test_a_failure_leaves_nothing(spark, tmp_path, make, kind, text):
     assert set(tmp_path.iterdir()) == before
 
 
-def test_damage_is_reported_in_one_line(spark, tmp_path):
+@pytest.mark.parametrize("most_bytes", [-1, 1 << 20])
+def test_damage_is_reported_in_one_line(spark, tmp_path, monkeypatch, most_bytes):
+    monkeypatch.setattr(bulk, "MOST_BYTES", most_bytes)  # read by workers, or by the driver
     with open_log(tmp_path / "log", create=True) as log:
         for _ in range(3):
             log.append([b"\x01\x14\x00\x00"], timestamp=1).result(10)
@@ -74,7 +77,7 @@ def test_damage_is_reported_in_one_line(spark, tmp_path):
     damage(segment)
     with pytest.raises(Exception, match="CRC") as failed:  # any class of Spark's errors
         history_command(spark, tmp_path / "log", tmp_path / "out")
-    told = str(failure(failed.value))
+    told = str(failed.value if isinstance(failed.value, MetadataError) else failure(failed.value))
     assert told.startswith(f"{segment}: offset 1, byte ")
     assert "\n" not in told
     assert [path.name for path in tmp_path.iterdir()] == ["log"]

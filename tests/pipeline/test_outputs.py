@@ -24,7 +24,7 @@ from aclog.cli.spark.flags import DecidedFlags, IngestFlags, UsageFlags
 from aclog.cli.spark.spark_session import checked_log
 from aclog.metalog.errors import ConfigError, ReplayError
 from aclog.metalog.filelog.files import segment_name
-from aclog.pipeline import outputs, storage
+from aclog.pipeline import log_copies, outputs, storage
 from aclog.pipeline.accesses import read_accesses
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.log_copies import local_log, split
@@ -326,6 +326,13 @@ def test_a_log_in_a_store(spark, tmp_path, lake, policy, monkeypatch):
     assert rules.table.equals(policy.rules.table)
     with pytest.raises(ConfigError, match="no such directory"), local_log(spark, f"{lake}/none", by_workers=False):
         pass
+    with monkeypatch.context() as cluster:
+        cluster.setattr(log_copies, "is_here", lambda _: False)
+        with local_log(spark, log, by_workers=True) as directory:  # small enough for the driver
+            assert directory.name == LOG.name
+        cluster.setattr(log_copies, "MOST_BYTES", 1)
+        with pytest.raises(ConfigError, match="its path: expected"), local_log(spark, log, by_workers=True):
+            pass
     copy = storage.copy_to_local
 
     def appended(spark, name, target):

@@ -48,7 +48,14 @@ from aclog.pipeline.accesses import (
 from aclog.pipeline.accesses.files import PinnedFiles
 from aclog.pipeline.authorize import authorize, events, flips_of, simulated, undecided_of, without_time
 from aclog.pipeline.event_form import EventForm
-from aclog.pipeline.history.intervals import begin_and_intervals, contradictions_raised, history, intervals, known_from
+from aclog.pipeline.history.intervals import (
+    COLUMNS,
+    begin_and_intervals,
+    contradictions_raised,
+    interval_table,
+    intervals_or_table,
+    known_from,
+)
 from aclog.pipeline.output_directory import Mode, Place, hadoop_name
 from aclog.pipeline.outputs import PARQUET, Form, NewOutput, check_absent, new_output
 from aclog.pipeline.storage import joined
@@ -140,7 +147,7 @@ def _rules_of_history(
     log = directory.absolute()  # the path is resolved by workers, which run in directories of their own
     check_log(log)
     _check_premises(source, configs, proves)
-    all_rules = Rules.of_table(intervals(spark, log).toArrow(), known_from=known_from(log))
+    all_rules = Rules.of_table(interval_table(spark, log), known_from=known_from(log))
     rules, settings = all_rules.by_kafka(settings, partial(kafka_of_log, log))
     warn_of_unknown_kafka(rules)
     return rules, settings
@@ -343,9 +350,13 @@ def history_command(spark: SparkSession, log: Path, out: Place, mode: Mode = Mod
 
 
 def _write(spark: SparkSession, log: Path, output: NewOutput) -> dict[str, int]:
+    rules = intervals_or_table(spark, log)
+    if isinstance(rules, pa.Table):
+        output.add(rules.select(COLUMNS), "")
+        return {"rules": len(rules), "in_force": rules.column("removed_offset").null_count}
     counts = Observation()  # counts while writing, in the same job
     in_force = F.count_if(F.col("removed_offset").isNull()).alias("in_force")
-    output.write(history(spark, log).observe(counts, F.count("*").alias("rules"), in_force))
+    output.write(rules.select(*COLUMNS).observe(counts, F.count("*").alias("rules"), in_force))
     return counts.get
 
 

@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
-from itertools import groupby
 from operator import or_
 from pathlib import Path
-from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from attrs import define, field, frozen
+import pyarrow.compute as pc
+from attrs import frozen
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
@@ -32,26 +30,30 @@ from aclog.authorizer.codes import (
 from aclog.authorizer.settings import Settings
 from aclog.metalog.batches import scan_batches
 from aclog.metalog.committed_log import LogReader
-from aclog.metalog.errors import CheckpointError, DecodeError, LogError, ReplayError
+from aclog.metalog.errors import DecodeError, LogError, ReplayError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.files import checkpoint_name, list_checkpoints
 from aclog.metalog.primitives import parse_uuid
-from aclog.metalog.records import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-    MetadataRecord,
-    RecordType,
+from aclog.metalog.records import RecordType
+from aclog.pipeline.history import bulk, transaction_spans
+from aclog.pipeline.history.bulk import BulkLog
+from aclog.pipeline.history.log_table import DESCENDS, LogTable, Start, read_log
+from aclog.pipeline.history.transaction_spans import (
+    MARKERS,
+    Marker,
+    Span,
+    TransactionSpans,
+    by_range,
+    range_of,
+    range_start,
+    spans_of,
 )
-from aclog.pipeline.history.log_table import DESCENDS, LogTable, read_log
 from aclog.pipeline.source.rows import UNKNOWN_CODES
-from aclog.snapshots.applier import Transactions
 from aclog.snapshots.deciding_kafka import KafkaChange, kafka_history
 from aclog.snapshots.history import Change, ChangeKind, first_image
 from aclog.snapshots.history import history as replayed
-from aclog.snapshots.image import Image
 from aclog.snapshots.moments import READ_BYTES
-from aclog.usage.arrow import ACL_CODES, ACL_FIELDS
+from aclog.usage.arrow import ACL_CODES, ACL_FIELDS, ACL_TYPE
 
 # From additions and removals to ACLs and their intervals; contradictions fail the job.
 
@@ -163,112 +165,6 @@ def _with_intervals(rules: DataFrame) -> DataFrame:
     )
 
 
-# The spans of a log that metadata transactions (KIP-868) hold back, abort or leave open, from their markers alone.
-#
-# As in snapshots.applier: the visible state only ever moves to the end of a batch at which no
-# transaction is open.
-
-
-_RECORDS: MappingProxyType[str, MetadataRecord] = MappingProxyType(
-    {
-        RecordType.BEGIN_TRANSACTION_RECORD.name: BeginTransactionRecord(),
-        RecordType.END_TRANSACTION_RECORD.name: EndTransactionRecord(),
-        RecordType.ABORT_TRANSACTION_RECORD.name: AbortTransactionRecord(),
-    }
-)
-
-MARKERS = tuple(_RECORDS)
-"""The record types that begin, end and abort transactions."""
-
-RANGE_BITS = 16
-"""A range is the 65,536 offsets that share all but these low bits."""
-
-
-class Marker(NamedTuple):
-    """A transaction marker: its offset, the base offset of its batch, its record type."""
-
-    offset: int
-    batch_offset: int
-    record_type: str
-
-
-class Span(NamedTuple):
-    """From one offset to another, both inclusive."""
-
-    first: int
-    last: int
-
-
-@frozen(kw_only=True)
-class TransactionSpans:
-    """The spans of a log's transactions; those of one kind ascend and do not overlap.
-
-    `deferred`: base offsets of batches whose records become visible together, at the end of the last one. `aborted`:
-    the offsets of a Begin and its Abort, between which every record is dropped. `hidden_from`: the base offset of the
-    first batch that never becomes visible, because a transaction is open at the end of the log, or because of a marker
-    out of place, which is the `failure`.
-    """
-
-    deferred: tuple[Span, ...] = ()
-    aborted: tuple[Span, ...] = ()
-    hidden_from: int | None = None
-    failure: ReplayError | None = None
-
-
-def spans_of(markers: Iterable[Marker]) -> TransactionSpans:
-    """Return the spans of a log with these markers, which must be in the order of their offsets."""
-    scan = _MarkerScan()
-    for batch_offset, batch in groupby(markers, key=lambda marker: marker.batch_offset):
-        try:
-            scan.read(batch_offset, batch)
-        except ReplayError as e:
-            scan.failure = e
-            scan.deferred_from = batch_offset if scan.deferred_from is None else scan.deferred_from
-            break
-    return TransactionSpans(
-        deferred=tuple(scan.deferred), aborted=tuple(scan.aborted), hidden_from=scan.deferred_from, failure=scan.failure
-    )
-
-
-@define(kw_only=True)
-class _MarkerScan:
-    """The spans so far; `held_from` is the batch since which a transaction is open at the end of every batch."""
-
-    deferred: list[Span] = field(factory=list)
-    aborted: list[Span] = field(factory=list)
-    deferred_from: int | None = None
-    failure: ReplayError | None = None
-    _transactions: Transactions = field(factory=Transactions)
-    _begun_at: int = -1
-
-    def read(self, batch_offset: int, markers: Iterable[Marker]) -> None:
-        """Process the markers of one batch. Raises ReplayError at a marker out of place."""
-        for marker in markers:
-            self._transactions.add(marker.offset, _RECORDS[marker.record_type])
-            if self._transactions.is_open:
-                self._begun_at = marker.offset
-            elif marker.record_type == RecordType.ABORT_TRANSACTION_RECORD.name:
-                self.aborted.append(Span(self._begun_at, marker.offset))
-        # only the state at the end of a batch counts: a transaction within one batch holds nothing back
-        if not self._transactions.is_open and self.deferred_from is not None:
-            self.deferred.append(Span(self.deferred_from, batch_offset))
-            self.deferred_from = None
-        elif self._transactions.is_open and self.deferred_from is None:
-            self.deferred_from = batch_offset
-
-
-def range_of(offset: int) -> int:
-    """Return the number of the range that an offset is in."""
-    return offset >> RANGE_BITS
-
-
-def by_range(spans: Iterable[Span]) -> Iterator[tuple[int, Span]]:
-    """Yield (range, span) for every range of offsets that a span touches: the key of an equi-join."""
-    for span in spans:
-        for number in range(range_of(span.first), range_of(span.last) + 1):
-            yield number, span
-
-
 # When each batch of a log became visible to --as-of TIME: the running maximum of batch timestamps.
 #
 # A window over the whole log would run in a single task. So the log is cut into ranges of offsets: the maximum of
@@ -300,12 +196,7 @@ class Summary:
 
 def range_column(offset: Column) -> Column:
     """Return the number of the range that an offset is in (transaction_spans.range_of)."""
-    return F.shiftright(offset, RANGE_BITS)
-
-
-def range_start(offset: int) -> int:
-    """Return the first offset of the range that an offset is in."""
-    return range_of(offset) << RANGE_BITS
+    return F.shiftright(offset, transaction_spans.RANGE_BITS)
 
 
 def millis(timestamp: Column) -> Column:
@@ -431,34 +322,6 @@ def _table(spark: SparkSession, columns: dict[str, list[int]]) -> DataFrame:
 # The start of a log's history: the empty state, or the oldest checkpoint that the log continues from.
 
 
-@frozen(kw_only=True)
-class Start:
-    """The state that replay starts from.
-
-    `rules` are its ACLs (columns EVENT), None without a checkpoint; `unknown_codes`: whether some of them have codes
-    without a name.
-    """
-
-    image: Image = Image.EMPTY
-    rules: DataFrame | None = None
-    unknown_codes: bool = False
-
-    @property
-    def offset(self) -> int:
-        """Its end."""
-        return self.image.end_offset
-
-    @property
-    def epoch(self) -> int:
-        """That of its last batch."""
-        return self.image.epoch
-
-    @property
-    def timestamp(self) -> int:
-        """That of its last batch, in ms."""
-        return self.image.timestamp
-
-
 def start_of(spark: SparkSession, directory: Path) -> Start:
     """Return where replay of a log directory starts.
 
@@ -472,12 +335,7 @@ def start_of(spark: SparkSession, directory: Path) -> Start:
             return Start()
         image = first_image(reader, list_checkpoints(directory))
     path = directory / checkpoint_name(image.end_offset, image.epoch)
-    rules = _start_rules(read_log(spark, path).frame("record_type", "acl"), image.end_offset)
-    counted = rules.agg(F.count("id").alias("rules"), F.max(has_unknown_code()).alias("unknown")).first()
-    if counted is None or counted.rules != len(image.acls):
-        count = 0 if counted is None else counted.rules
-        raise CheckpointError(f"{path}: {count} ACL records for {len(image.acls)} ACLs: expected no removals")
-    return Start(image=image, rules=rules, unknown_codes=bool(counted.unknown))
+    return Start(image=image, checkpoint=read_log(spark, path))
 
 
 def known_from(directory: Path | str) -> int:
@@ -510,14 +368,17 @@ def _first_time(reader: LogReader) -> int:
     return int(batches.max_timestamp[0])
 
 
-def _start_rules(checkpoint: DataFrame, end_offset: int) -> DataFrame:
+def _rules_of_start(start: Start) -> DataFrame | None:
     """Return the ACLs of a checkpoint as events, as if each had been added at the offset before its end."""
+    if start.checkpoint is None:
+        return None
     return (
-        checkpoint.where(F.col("record_type") == ADD)
+        start.checkpoint.frame("record_type", "acl")
+        .where(F.col("record_type") == ADD)
         .select(
             "acl.*",
-            F.lit(end_offset).cast("long").alias("first_seen_offset"),
-            F.lit(end_offset - 1).cast("long").alias("offset"),
+            F.lit(start.offset).cast("long").alias("first_seen_offset"),
+            F.lit(start.offset - 1).cast("long").alias("offset"),
             F.lit(None).cast("timestamp").alias("at"),
             F.lit(None).cast("long").alias("visible_at"),
             F.lit(True).alias("adds"),
@@ -536,8 +397,12 @@ class FirstPass:
     name: str
     log: LogTable
     start: Start
+    rules: DataFrame | None
+    """The ACLs of the start (columns EVENT)."""
     summary: Summary
     spans: TransactionSpans
+    unknown_codes: bool
+    """Whether some ACLs have codes without a name: names do not distinguish these ACLs."""
 
     @property
     def end_offset(self) -> int:
@@ -545,18 +410,15 @@ class FirstPass:
         return self.summary.end_offset if self.spans.hidden_from is None else self.spans.hidden_from
 
     @property
-    def unknown_codes(self) -> bool:
-        """Whether some ACLs have codes without a name: names do not distinguish these ACLs."""
-        return self.start.unknown_codes or self.summary.unknown_codes
-
-    @property
     def failure(self) -> ReplayError | None:
         """The error of a transaction marker out of place."""
         return None if self.spans.failure is None else self.spans.failure.at(path=self.name)
 
 
-def first_pass(spark: SparkSession, directory: Path) -> FirstPass:
+def first_pass(spark: SparkSession, directory: Path) -> FirstPass | BulkLog:
     """Read a log directory once; later queries on the result do not see what is appended to it after this call.
+
+    The driver reads a small log whole (bulk.MOST_BYTES).
 
     Raises:
         LogError: there is no log, it cannot be read, or retention has removed its start.
@@ -566,18 +428,48 @@ def first_pass(spark: SparkSession, directory: Path) -> FirstPass:
     """
     start = start_of(spark, directory)
     log = read_log(spark, directory)
+    if log.size + (0 if start.checkpoint is None else start.checkpoint.size) <= bulk.MOST_BYTES:
+        return _bulk_pass(log, start, directory)
+    rules, unknown = _rules_of_start(start), False
+    if rules is not None:
+        counted = rules.agg(F.count("id").alias("rules"), F.max(has_unknown_code()).alias("unknown")).first()
+        start.check(0 if counted is None else counted.rules)
+        unknown = counted is not None and bool(counted.unknown)
     try:
         summary = summarize(log, start.offset, start.timestamp)
-        _check_follows(start, summary, directory)
+        _check_follows(start, summary.first, directory)
     except DecodeError as e:
         raise e.at(path=str(directory)) from None
-    return FirstPass(name=str(directory), log=log, start=start, summary=summary, spans=spans_of(summary.markers))
+    return FirstPass(
+        name=str(directory),
+        log=log,
+        start=start,
+        rules=rules,
+        summary=summary,
+        spans=spans_of(summary.markers),
+        unknown_codes=unknown or summary.unknown_codes,
+    )
 
 
-def _check_follows(start: Start, summary: Summary, directory: Path) -> None:
-    if summary.first is None:
+def _bulk_pass(log: LogTable, start: Start, directory: Path) -> BulkLog:
+    rules = pa.array([], ACL_TYPE)
+    if start.checkpoint is not None:
+        records = start.checkpoint.table("record_type", "acl")
+        added = records.filter(pc.equal(records.column("record_type"), pa.scalar(ADD)))
+        rules = pa.concat_arrays([rules, *added.column("acl").chunks])
+        start.check(len(rules))
+    whole = BulkLog.read(log, start, rules, name=str(directory))
+    try:
+        _check_follows(start, whole.first, directory)
+    except DecodeError as e:
+        raise e.at(path=str(directory)) from None
+    return whole
+
+
+def _check_follows(start: Start, first: tuple[int, int] | None, directory: Path) -> None:
+    if first is None:
         return
-    offset, epoch = summary.first
+    offset, epoch = first
     if offset != start.offset:
         with open_reader(directory) as reader:
             begins = reader.start_offset()
@@ -638,8 +530,7 @@ def _events(log_pass: FirstPass, visible: DataFrame) -> DataFrame:
         "visible_at",
         (F.col("record_type") == ADD).alias("adds"),
     ).select(*EVENT)
-    rules = log_pass.start.rules
-    return events if rules is None else rules.unionByName(events)
+    return events if log_pass.rules is None else log_pass.rules.unionByName(events)
 
 
 # The history of ACLs on Spark: one row per ACL and interval in which it was in force, as the applier has it.
@@ -674,19 +565,35 @@ def intervals(spark: SparkSession, directory: Path | str) -> DataFrame:
     batch timestamps, up to the batch that makes a change visible: the one in which its metadata transaction ends.
     visible_from is null for ACLs of the first checkpoint (see `known_from`), visible_to is null while in force.
 
-    Actions on the result do not see what is appended to the log after this call. An action fails with the text of a
+    Actions on the result do not see what is appended to the log after this call. The driver reads a log of up to
+    `bulk.MOST_BYTES` here and now; a larger one is read by workers in each action, which fails with the text of a
     ReplayError if the applier would stop at a contradiction, and of a LogError if retention has removed a segment.
 
     Raises:
         LogError: there is no log, it cannot be read, or retention has removed its start.
         CheckpointError: the log does not begin at offset 0, and no complete checkpoint reaches its start.
-        DecodeError: damage that was set aside, or a ReplayError for a transaction marker out of place.
+        DecodeError: damage that was set aside, or a ReplayError for a transaction marker out of place, and for any
+            contradiction in a log that the driver reads.
 
     """
+    rows = intervals_or_table(spark, directory)
+    return spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+
+
+def interval_table(spark: SparkSession, directory: Path | str) -> pa.Table:
+    """Return what `intervals` does as a table: without a job of Spark's, if the driver reads the log."""
+    rows = intervals_or_table(spark, directory)
+    return rows if isinstance(rows, pa.Table) else rows.toArrow()
+
+
+def intervals_or_table(spark: SparkSession, directory: Path | str) -> DataFrame | pa.Table:
+    """Return what `intervals` does: as a table if the driver reads the log, else as a frame. Raises as `intervals`."""
     log_pass = first_pass(spark, Path(directory))
-    # names do not distinguish ACLs with unknown codes: the driver replays such a log, and Spark does not compare them
+    # names do not distinguish ACLs with unknown codes: the driver replays such a log, and they are not compared
     if log_pass.unknown_codes:
         _replay(directory)
+    if isinstance(log_pass, BulkLog):
+        return log_pass.timed()
     checked = ~has_unknown_code() if log_pass.unknown_codes else F.lit(True)
     events = timed_events(log_pass)
     if log_pass.failure is not None:
@@ -701,6 +608,8 @@ def contradiction(spark: SparkSession, directory: Path | str) -> ReplayError | N
     Raises as `intervals`.
     """
     log_pass = first_pass(spark, Path(directory))
+    if isinstance(log_pass, BulkLog):
+        return log_pass.contradiction()
     return first_contradiction(timed_events(log_pass), log_pass.name, ~has_unknown_code())
 
 
@@ -787,12 +696,12 @@ def begin_and_intervals(
 ) -> tuple[int, list[Interval]]:
     """Return the offset with which the history begins (before it nothing is known), and what `when` returns."""
     log_pass = first_pass(spark, Path(directory))
+    begin = log_pass.start.image
     if log_pass.unknown_codes:
         changes = replayed(directory)
     else:
         with contradictions_raised(spark, directory):
-            changes = iter(_interval_changes(log_pass, question, settings))
-    begin = log_pass.start.image
+            changes = iter(_interval_changes(spark, log_pass, question, settings))
 
     def kafka() -> Iterator[KafkaChange]:
         """Read on the driver what the nodes ran: registrations are few."""
@@ -803,12 +712,18 @@ def begin_and_intervals(
     return begin.end_offset, list(intervals_of(begin, changes, question, settings, deciding))
 
 
-def _interval_changes(log_pass: FirstPass, question: Question, settings: Settings) -> list[Change]:
+def _interval_changes(
+    spark: SparkSession, log_pass: FirstPass | BulkLog, question: Question, settings: Settings
+) -> list[Change]:
     """Return the changes of the ACLs that concern a question, in order; without those of the beginning."""
-    events = placed_events(log_pass)
-    if log_pass.failure is not None:
-        raise first_contradiction(events, log_pass.name, F.lit(True)) or log_pass.failure
-    rules = rules_of(events, log_pass.name, F.lit(True), concerned(question.queries, settings))
+    concerns = concerned(question.queries, settings)
+    if isinstance(log_pass, BulkLog):
+        rules = spark.createDataFrame(log_pass.placed()).where(concerns)
+    else:
+        events = placed_events(log_pass)
+        if log_pass.failure is not None:
+            raise first_contradiction(events, log_pass.name, F.lit(True)) or log_pass.failure
+        rules = rules_of(events, log_pass.name, F.lit(True), concerns)
     rows = rules.select(*RULE, _end("added", "visible_from"), _end("removed", "visible_to")).collect()
     return sorted((change for row in rows for change in _ends(row)), key=lambda change: change.offset)
 

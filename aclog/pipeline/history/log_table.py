@@ -14,9 +14,11 @@ from attrs import define, field, frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from aclog.metalog.errors import CheckpointError
 from aclog.pipeline.source.data_source import LogPartition, plan_partitions, read_partition
-from aclog.pipeline.source.directory import Options, Query
+from aclog.pipeline.source.directory import FileRange, Options, Query
 from aclog.pipeline.source.rows import LOG_SCHEMA, NO_TIME, UNKNOWN_CODES
+from aclog.snapshots.image import Image
 
 DESCENDS: Final = "descends"
 """Whether the batch has an earlier time than one before it in its partition; without a time counts as -1 ms."""
@@ -54,11 +56,62 @@ class LogTable:
 
         return self.spark.range(0, len(partitions), 1, len(partitions)).mapInArrow(run, kinds)
 
+    @property
+    def size(self) -> int:
+        """The bytes of its files."""
+        parts = (part for partition in self.partitions for part in partition)
+        return sum(part.end - part.position for part in parts if isinstance(part, FileRange))
+
+    def table(self, *columns: str) -> pa.Table:
+        """Return the same columns, read by this process. Raises LogError, DecodeError: as an action on `frame`."""
+        schema = pa.schema([_OWN.get(name) or LOG_SCHEMA.field(name) for name in columns])
+        batches = (batch for partition in self.partitions for batch in _rows(partition, self.options, schema))
+        return pa.Table.from_batches(batches, schema=schema)
+
 
 def read_log(spark: SparkSession, path: Path) -> LogTable:
     """Return the table of a log directory or a checkpoint: what is committed now. Raises as `plan`."""
     options = Options(path=path.absolute())
     return LogTable(spark=spark, options=options, partitions=tuple(plan_partitions(options, Query())))
+
+
+# The start of a log's history: the empty state, or the oldest checkpoint that the log continues from.
+
+
+@frozen(kw_only=True, eq=False)
+class Start:
+    """The state that replay starts from: `checkpoint` is the table of its records, None for the empty state."""
+
+    image: Image = Image.EMPTY
+    checkpoint: LogTable | None = None
+
+    @property
+    def offset(self) -> int:
+        """Its end."""
+        return self.image.end_offset
+
+    @property
+    def epoch(self) -> int:
+        """That of its last batch."""
+        return self.image.epoch
+
+    @property
+    def timestamp(self) -> int:
+        """That of its last batch, in ms."""
+        return self.image.timestamp
+
+    def check(self, rules: int) -> None:
+        """Check the number of ACLs in the table.
+
+        Raises:
+            CheckpointError: not all of its records are additions.
+
+        """
+        if self.checkpoint is not None and rules != len(self.image.acls):
+            count = len(self.image.acls)
+            raise CheckpointError(
+                f"{self.checkpoint.options.path}: {rules} ACL records for {count} ACLs: expected no removals"
+            )
 
 
 def _rows(partition: LogPartition, options: Options, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

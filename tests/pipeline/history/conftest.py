@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.pipeline.history import intervals
+from aclog.pipeline.history import bulk, transaction_spans
 from tests.support.spark.history import decoded_log
 from tests.support.spark.session import settings
 
@@ -24,7 +24,13 @@ def quick_session(spark):
 @pytest.fixture
 def small_ranges(monkeypatch):
     """Ranges of 16 offsets, so that small logs have many."""
-    monkeypatch.setattr(intervals, "RANGE_BITS", 4)
+    monkeypatch.setattr(transaction_spans, "RANGE_BITS", 4)
+
+
+@pytest.fixture
+def by_workers(monkeypatch):
+    """No log is small enough for the driver."""
+    monkeypatch.setattr(bulk, "MOST_BYTES", -1)
 
 
 @pytest.fixture

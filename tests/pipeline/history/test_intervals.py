@@ -30,7 +30,7 @@ from tests.support.spark.session import settings
 DATA = Path(__file__).parents[2] / "data"
 FIXTURES = sorted(path.parent.name for path in DATA.glob("*/__cluster_metadata-0"))
 in_one_process = pytest.mark.usefixtures("in_one_process")
-pytestmark = pytest.mark.usefixtures("quick_session", "small_ranges")
+pytestmark = pytest.mark.usefixtures("quick_session", "small_ranges", "by_workers")
 BEGIN, END, ABORT = BeginTransactionRecord(), EndTransactionRecord(), AbortTransactionRecord()
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord, NoOpRecord
-from aclog.pipeline.history.intervals import Marker, Span, TransactionSpans, by_range, range_of, spans_of
+from aclog.pipeline.history.transaction_spans import Marker, Span, TransactionSpans, by_range, range_of, spans_of
 from aclog.snapshots.applier import Transactions
 
 BEGIN, END, ABORT = "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from random import Random
+from unittest import mock
 
 import pytest
 from attrs import evolve
@@ -18,6 +19,7 @@ from aclog.metalog.errors import ReplayError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.files import list_checkpoints, segment_name
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from aclog.pipeline.history import bulk
 from aclog.pipeline.history.intervals import concerned, first_pass, when
 from aclog.snapshots.checkpoints import write_checkpoint
 from aclog.snapshots.deciding_kafka import kafka_history
@@ -31,7 +33,7 @@ from tests.support.builders.state_records import acl, removal
 DATA = Path(__file__).parents[2] / "data"
 BEGIN, END, ABORT = BeginTransactionRecord(), EndTransactionRecord(), AbortTransactionRecord()
 in_one_process = pytest.mark.usefixtures("in_one_process")
-pytestmark = pytest.mark.usefixtures("quick_session", "small_ranges")
+pytestmark = pytest.mark.usefixtures("quick_session", "small_ranges", "by_workers")
 
 
 def on_topic(name, *, pattern=PatternType.LITERAL, principals=EVERYONE):
@@ -65,10 +67,12 @@ def in_one_pass(log, question, settings):
 
 
 def check(spark, log, make_question, settings, asked):
-    """Both ways give the same intervals; what they ask is the same, too."""
+    """All ways give the same intervals; what they ask is the same, too."""
     expected, concerned = in_one_pass(log, make_question(), settings)
-    assert when(spark, log, make_question(), settings) == expected
-    assert asked.pop() == concerned
+    for most_bytes in (-1, 1 << 20):  # by workers, and by the driver
+        with mock.patch.object(bulk, "MOST_BYTES", most_bytes):
+            assert when(spark, log, make_question(), settings) == expected
+        assert asked.pop() == concerned
     return expected, concerned
 
 

@@ -50,10 +50,15 @@ class DecodedLog:
 
     spark: SparkSession
     rows: pa.Table
+    size: int = 0
 
     def frame(self, *columns):
         """Some of the columns."""
-        return self.spark.createDataFrame(self.rows.select(columns))
+        return self.spark.createDataFrame(self.table(*columns))
+
+    def table(self, *columns):
+        """The same without Spark."""
+        return self.rows.select(columns)
 
 
 def decoded_log(spark, path):
