@@ -6,9 +6,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from aclog.authorizer.settings import Settings
+from aclog.pipeline.access_rows import AccessRows
 from aclog.pipeline.accesses import plain_accesses
 from aclog.pipeline.session import open_session
-from aclog.pipeline.usage import AccessRows, usage
+from aclog.pipeline.usage import usage
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from benchmarks.report import Row
 from benchmarks.spark import Cost, Costs, accesses, moving_rules, rules_of

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
+from attrs import define, field, frozen
 from numpy.typing import NDArray
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,16 +23,24 @@ from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import Settings, parse_super_users
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
+from aclog.pipeline.access_rows import AccessRows, rows_of_parts
 from aclog.pipeline.accesses.kafka_log import TIMESTAMP
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.session import Sent, broadcast
 from aclog.pipeline.spark_versions import arrow_schema, arrow_udf
 from aclog.usage.arrow import regrouped
 from aclog.usage.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer
-from aclog.usage.decisions.decisions import REQUEST_COLUMNS, TEXT_COLUMNS, DecisionCode, DecisionTexts
+from aclog.usage.decisions.decisions import (
+    REQUEST_COLUMNS,
+    TEXT_COLUMNS,
+    UNRESOLVED,
+    AccessNumbers,
+    DecisionCode,
+    DecisionTexts,
+)
 from aclog.usage.decisions.intervals import AclIntervals, Rules
 from aclog.usage.simulation import Change
-from aclog.usage.undecided import undecided_rows
+from aclog.usage.undecided import errors_of, undecided_rows
 from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan
 
 # Decided accesses as events for other systems: OCSF (class 6003, API Activity) and CloudEvents 1.0, as JSON lines.
@@ -185,9 +193,7 @@ def authorize(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: b
         ConfigError: `frame` has a column of one of these names already.
 
     """
-    for name in frame.columns:
-        if name.lower() in _ADDED:
-            raise ConfigError(f"the table has a column {name!r}, which would come out twice: rename it")
+    check_added(frame.columns)
     plain = _with_plain_names(frame, (*REQUEST_COLUMNS, "timestamp") if own_time else REQUEST_COLUMNS)
     if _fits_arrow(plain):
         authorized = _authorized(plain, rules, settings, own_time=own_time)
@@ -195,6 +201,13 @@ def authorize(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: b
         decided = plain.withColumn(DECISION_CODE, decision_code(plain, rules, settings, own_time=own_time))
         authorized = with_texts(decided, rules).drop(DECISION_CODE)
     return authorized.toDF(*frame.columns, *TEXT_COLUMNS)
+
+
+def check_added(names: Sequence[str]) -> None:
+    """Raise ConfigError if a table has a column of one of the names that decisions add."""
+    for name in names:
+        if name.lower() in _ADDED:
+            raise ConfigError(f"the table has a column {name!r}, which would come out twice: rename it")
 
 
 def _with_plain_names(frame: DataFrame, needed: Sequence[str]) -> DataFrame:
@@ -334,26 +347,47 @@ _FLIPS: Final = pa.schema(
 )
 """What a task reports: accesses that change, with their times in us; or, with a reason, those of a principal that are
 undecided."""
+_EARLIEST, _LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _CODES: Final = tuple(f"decision_code_{side}" for side in _SIDES)
 
 
 def simulated(
-    accesses: DataFrame, before: tuple[Rules, Settings], after: tuple[Rules, Settings], *, own_time: bool = False
+    accesses: DataFrame | AccessRows,
+    before: tuple[Rules, Settings],
+    after: tuple[Rules, Settings],
+    *,
+    own_time: bool = False,
 ) -> DataFrame:
     """Return what the tasks report (_FLIPS): the input of `flips_of` and `undecided_of`, by one pass over the accesses.
 
-    A worker decides a distinct access once on each side; only what changes, counted, leaves it.
+    A task counts distinct accesses, and then decides each of these once on each side; only what changes leaves it. With
+    `own_time` it decides rows, as each has a time of its own.
     """
-    time = F.col("timestamp") if "timestamp" in accesses.columns else F.lit(None).cast("timestamp")
-    rows = accesses.select(*REQUEST_COLUMNS, F.unix_micros(time).alias("time"))
-    sides = [_Side.of(accesses.sparkSession, *side) for side in (before, after)]
+    spark, parts = accesses.sparkSession if isinstance(accesses, DataFrame) else accesses.frame.sparkSession, None
+    sides = [_Side.of(spark, *side) for side in (before, after)]
+    if isinstance(accesses, AccessRows) and accesses.parts is not None:
+        parts, rows = accesses.parts, accesses.frame
+    else:
+        frame = accesses.frame if isinstance(accesses, AccessRows) else accesses
+        time = F.col("timestamp") if "timestamp" in frame.columns else F.lit(None).cast("timestamp")
+        rows = frame.select(*REQUEST_COLUMNS, F.unix_micros(time).alias("time"))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decide one partition on both sides, on a worker."""
-        for table in regrouped(batches, DECIDED_TOGETHER):
-            yield from _changes_in(table, sides, own_time=own_time)
+        some = batches if parts is None else map(_with_micros, rows_of_parts(parts, batches))
+        tables = regrouped(some, DECIDED_TOGETHER)
+        if own_time:
+            for table in tables:
+                yield from _changes_in(table, sides)
+        else:
+            yield from _changes_of_distinct(tables, sides)
 
     return rows.mapInArrow(run, from_arrow_schema(_FLIPS))
+
+
+def _with_micros(batch: pa.RecordBatch) -> pa.RecordBatch:
+    time = batch.column("timestamp").cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    return pa.record_batch([*(batch.column(name) for name in REQUEST_COLUMNS), time], names=[*REQUEST_COLUMNS, "time"])
 
 
 @frozen(eq=False, kw_only=True)
@@ -372,41 +406,120 @@ class _Side:
         return cls(rules=broadcast(spark, rules.intervals), decisions=broadcast(spark, numbers), settings=settings)
 
 
-def _changes_in(table: pa.Table, sides: Sequence[_Side], *, own_time: bool) -> Iterator[pa.RecordBatch]:
+_MOST_DISTINCT: Final = 1 << 20
+"""Distinct accesses that a task counts before it decides them; about 250 bytes each."""
+
+
+def _changes_of_distinct(tables: Iterator[pa.Table], sides: Sequence[_Side]) -> Iterator[pa.RecordBatch]:
     """Yield what changes in some rows, counted, and what cannot be decided."""
-    width = len(REQUEST_COLUMNS)
-    columns: list[Any] = [column.combine_chunks().dictionary_encode() for column in table.columns[:width]]
-    decided = pa.table(
-        columns + table.columns[width:] if own_time else columns, names=table.column_names[: width + own_time]
-    )
-    codes = [np.asarray(decide(decided, side.rules, side.settings)) for side in sides]
+    counts = _Counts()
+    for table in tables:
+        counts.add(table)
+        if len(counts.numbers) > _MOST_DISTINCT:
+            yield from _changes_among(counts.table(), sides)
+            counts = _Counts()
+    yield from _changes_among(counts.table(), sides)
+
+
+@define(eq=False)
+class _Counts:
+    """Distinct accesses as they are written, the number of their rows, and their first and last times."""
+
+    numbers: AccessNumbers = field(factory=AccessNumbers, init=False)
+    _rows: Int64s = field(factory=lambda: np.zeros(0, np.int64), init=False)
+    _first: Int64s = field(factory=lambda: np.zeros(0, np.int64), init=False)
+    _last: Int64s = field(factory=lambda: np.zeros(0, np.int64), init=False)
+
+    def add(self, table: pa.Table) -> None:
+        """Count rows of REQUEST_COLUMNS and `time`."""
+        access_of, new = self.numbers.number(table.columns[: len(REQUEST_COLUMNS)])
+        self._rows = np.concatenate((self._rows, np.zeros(new, np.int64)))
+        self._first = np.concatenate((self._first, np.full(new, _LATEST)))
+        self._last = np.concatenate((self._last, np.full(new, _EARLIEST)))
+        self._rows += np.bincount(access_of, minlength=len(self._rows))
+        column: Any = table.column("time").combine_chunks()
+        timed = np.asarray(column.is_valid())
+        times = np.asarray(column.drop_null()).astype(np.int64, copy=False)
+        np.minimum.at(self._first, access_of[timed], times)
+        np.maximum.at(self._last, access_of[timed], times)
+
+    def table(self) -> pa.Table:
+        """Return a row for each access, with `count`, and `first` and `last`, which are null without a time."""
+        timeless = self._first > self._last
+        columns: list[Any] = [*self.numbers.columns(slice(None)), pa.array(self._rows)]
+        columns += [pa.array(times, mask=timeless) for times in (self._first, self._last)]
+        return pa.table(columns, names=[*REQUEST_COLUMNS, "count", "first", "last"])
+
+
+def _changes_among(counted: pa.Table, sides: Sequence[_Side]) -> Iterator[pa.RecordBatch]:
+    columns: list[Any] = counted.columns[: len(REQUEST_COLUMNS)]
+    codes = [_authorizer(side.rules, side.settings).decide_once(columns) for side in sides]
+    flipped, in_doubt, unknown = _sorted_out(codes, sides)
+    if len(flipped):
+        rows = counted.take(pa.array(flipped, pa.int64()))
+        for name, each in zip(_CODES, codes, strict=True):
+            rows = rows.append_column(name, pa.array(each[flipped], pa.int32()))
+        yield from _reported(rows)
+    if len(in_doubt):
+        rows = counted.take(pa.array(in_doubt, pa.int64()))
+        errors = errors_of(rows.columns[: len(REQUEST_COLUMNS)])
+        errors[unknown[in_doubt]] = DecisionCode.UNKNOWN_KAFKA
+        reasons = [None if code == UNRESOLVED else DecisionCode(code).name for code in errors.tolist()]
+        named = rows.select(["principal", "count", "first", "last"]).append_column(
+            "reason", pa.array(reasons, pa.string())
+        )
+        yield from _reported(named.filter(pc.is_valid(named.column("reason"))))
+
+
+def _sorted_out(
+    codes: Sequence["NDArray[np.int32]"], sides: Sequence[_Side]
+) -> tuple[Int64s, Int64s, "NDArray[np.bool_]"]:
+    """Return the rows whose decision changes, those that are an error on a side, and where the Kafka is unknown."""
     decisions = [side.decisions.value[each - min(DecisionCode)] for side, each in zip(sides, codes, strict=True)]
     unknown = np.logical_or.reduce([each == DecisionCode.UNKNOWN_KAFKA for each in codes])
     # by decision rather than by code: an access that another ACL decides the same way is no change
     flipped = np.flatnonzero((decisions[0] != decisions[1]) & ~unknown)
+    return flipped, np.flatnonzero(np.logical_or.reduce([each < DecisionCode.SUPER_USER for each in codes])), unknown
+
+
+def _reported(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield rows with the columns of _FLIPS, null where there is no such column."""
+    columns = [
+        rows.column(field.name).cast(field.type) if field.name in rows.schema.names else pa.nulls(len(rows), field.type)
+        for field in _FLIPS
+    ]
+    yield from pa.table(columns, schema=_FLIPS).combine_chunks().to_batches()
+
+
+def _changes_in(table: pa.Table, sides: Sequence[_Side]) -> Iterator[pa.RecordBatch]:
+    """Do the same for rows at their own time."""
+    width = len(REQUEST_COLUMNS)
+    columns: list[Any] = [column.combine_chunks() for column in table.columns[:width]]
+    columns = [each if pa.types.is_dictionary(each.type) else each.dictionary_encode() for each in columns]
+    decided = pa.table(columns + table.columns[width:], names=table.column_names)
+    codes = [np.asarray(decide(decided, side.rules, side.settings)) for side in sides]
+    flipped, in_doubt, unknown = _sorted_out(codes, sides)
     if len(flipped):
         yield from _counted_flips(table.take(flipped), [each[flipped] for each in codes])
-    in_doubt = np.flatnonzero(np.logical_or.reduce([each < DecisionCode.SUPER_USER for each in codes]))
     if len(in_doubt):
-        yield _undecided_among(table.take(in_doubt), unknown[in_doubt], need_time=own_time)
+        yield _undecided_among(table.take(in_doubt), unknown[in_doubt])
 
 
 def _counted_flips(rows: pa.Table, codes: Sequence["NDArray[np.int32]"]) -> Iterator[pa.RecordBatch]:
+    rows = pa.table([each.cast(pa.string()) for each in rows.columns[:5]] + rows.columns[5:], names=rows.column_names)
     for name, each in zip(_CODES, codes, strict=True):
         rows = rows.append_column(name, pa.array(each, pa.int32()))
     counted = rows.group_by([*REQUEST_COLUMNS, *_CODES]).aggregate(
         [([], "count_all"), ("time", "min"), ("time", "max")]
     )
-    named = counted.rename_columns({"count_all": "count", "time_min": "first", "time_max": "last"})
-    named = named.append_column("reason", pa.nulls(len(named), pa.string()))
-    yield from named.select(_FLIPS.names).cast(_FLIPS).combine_chunks().to_batches()
+    yield from _reported(counted.rename_columns({"count_all": "count", "time_min": "first", "time_max": "last"}))
 
 
-def _undecided_among(rows: pa.Table, unknown: "NDArray[np.bool_]", *, need_time: bool) -> pa.RecordBatch:
+def _undecided_among(rows: pa.Table, unknown: "NDArray[np.bool_]") -> pa.RecordBatch:
     times: Any = rows.column("time").cast(pa.timestamp("us", tz="UTC"))
     nothing = pa.nulls(len(rows), pa.string())
     named = rows.append_column("timestamp", times).append_column("loggedDecision", nothing)
-    unread = undecided_rows(named.combine_chunks(), need_time=need_time, as_written=True)
+    unread = undecided_rows(named.combine_chunks(), as_written=True)
     spans = [(key.principal, span.accesses, span.first, span.last, key.reason) for key, span in unread.spans.items()]
     who = Counter(rows.column("principal").filter(pa.array(unknown)).to_pylist())
     spans += [(name, count, None, None, DecisionCode.UNKNOWN_KAFKA.name) for name, count in who.items()]

@@ -24,13 +24,13 @@ the table; or by the committer that the session's settings name.
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -44,6 +44,7 @@ from aclog.pipeline.output_directory import Mode, Place, check_new, hadoop_name
 from aclog.usage.accesses.access_log import INCOMPLETE
 
 Form: TypeAlias = Literal["parquet", "json"]
+Written = TypeVar("Written")
 
 _MARKERS: Final[Mapping[Form, str]] = {"parquet": f"{INCOMPLETE}.parquet", "json": f"{INCOMPLETE}.json.gz"}
 _TEXT: Final = b"aclog: this output is incomplete: its job is running, failed, or was killed\n"
@@ -169,6 +170,13 @@ class NewOutput:
         with TemporaryDirectory() as scratch, self.job.one_write(table):
             pq.write_table(rows, Path(scratch, name))
             storage.copy_from_local(self.spark, Path(scratch, name), storage.joined(self._place(table), name))
+
+    def write_files(self, table: str, write: Callable[[Path], Written]) -> Written:
+        """Write a table of a new output on this machine as files; `write` creates their directory."""
+        directory = Path(self.at, table)
+        result = write(directory)
+        Path(directory, _SUCCESS).touch()
+        return result
 
     def read(self, table: str = "") -> DataFrame:
         """Return the rows that this job wrote to a table, which need not be complete."""

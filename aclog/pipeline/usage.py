@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import lru_cache, partial
-from typing import Any, Final, Self, TypeAlias
+from functools import lru_cache
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,13 @@ from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
+from aclog.pipeline.access_rows import AccessRows, Batches, rows_of_parts
 from aclog.pipeline.authorize import decision_code, with_decision, with_texts
 from aclog.pipeline.session import Sent, broadcast
 from aclog.pipeline.storage import has_file, is_directory, joined
-from aclog.usage.accesses.access_batch import LOGGED_DECISION, note_text
+from aclog.usage.accesses.access_batch import note_text
 from aclog.usage.accesses.access_log import INCOMPLETE, check_complete
-from aclog.usage.accesses.parquet import EARLIEST_COLUMN, LATEST_COLUMN, ParquetPart, latest_time, read_plain
+from aclog.usage.accesses.parquet import EARLIEST_COLUMN, LATEST_COLUMN, ParquetPart
 from aclog.usage.arrow import regrouped
 from aclog.usage.counting import (
     COUNTED,
@@ -61,55 +62,9 @@ from aclog.usage.window import DAY, UnreadAccesses, UnreadCounter, UnreadSpan, W
 _ROWS = 1 << 18
 """Rows counted together."""
 
-Batches: TypeAlias = Iterator[pa.RecordBatch]
-
 _ROW_COUNT, _DAY, _UNREAD = -1, -2, -3
 """In place of a version: the row has the number of rows of the kind that `principal` names, or that there were
 any on the day that `principal` is, in days since 1970, or how many of a principal have no time."""
-
-
-@frozen(eq=False, kw_only=True)
-class AccessRows:
-    """The rows of an access log: of a table of Spark's, or in files that workers read on their own, which is faster."""
-
-    frame: DataFrame
-    """The columns REQUEST_COLUMNS, `timestamp` and, if there is one, `loggedDecision`, or the numbers of the parts."""
-    parts: "Sent[Sequence[ParquetPart]] | None" = None
-
-    @classmethod
-    def of_frame(cls, accesses: DataFrame) -> Self:
-        """Take the rows of a table. Raises ConfigError: it has no column `timestamp`."""
-        if "timestamp" not in accesses.columns:
-            raise ConfigError("no column 'timestamp' in the accesses: expected one, to select those in the window")
-        decision = [F.col(name).cast("string").alias(name) for name in [LOGGED_DECISION] if name in accesses.columns]
-        return cls(frame=accesses.select(*REQUEST_COLUMNS, "timestamp", *decision))
-
-    @classmethod
-    def of_parts(cls, spark: SparkSession, parts: Sequence[ParquetPart]) -> Self:
-        """Take the rows of parts of files; the workers must find these files under the same paths."""
-        count = len(parts)
-        return cls(frame=spark.range(0, count, 1, max(count, 1)), parts=broadcast(spark, parts))
-
-    def latest(self) -> int | None:
-        """Return the latest time, in us since 1970; None if no row has one."""
-        if self.parts is not None and all(part.latest is not None for part in self.parts.value):
-            return max((part.latest for part in self.parts.value if part.latest is not None), default=None)
-        if self.parts is None:
-            times = self.frame.select(F.unix_micros("timestamp").alias("latest"))
-        else:
-            times = self.frame.mapInArrow(partial(_latest, self.parts), "latest long")
-        row = times.agg(F.max("latest").alias("latest")).first()
-        return None if row is None else row.latest
-
-
-def _latest(parts: "Sent[Sequence[ParquetPart]]", batches: Batches) -> Batches:
-    for part in _parts(parts, batches):
-        yield pa.record_batch([pa.array([latest_time(part)], pa.int64())], names=["latest"])
-
-
-def _parts(parts: "Sent[Sequence[ParquetPart]]", batches: Batches) -> Iterator[ParquetPart]:
-    for batch in batches:
-        yield from (parts.value[at] for at in np.asarray(batch.column(0)).tolist())
 
 
 @frozen(eq=False, kw_only=True)
@@ -172,7 +127,7 @@ def _counting(
         """Count one partition, on a worker."""
         memory = _memory(sent, how.settings, own_time=how.own_time)
         counter = LogCounter(accesses=AccessCounter(memory), window=how.window, known_from=how.known_from)
-        for rows in regrouped(batches, _ROWS) if parts is None else _rows(parts, batches):
+        for rows in regrouped(batches, _ROWS) if parts is None else rows_of_parts(parts, batches):
             if counter.accesses.is_full:
                 # emit before forgetting: the counter holds counts by the numbers of the accesses seen
                 yield from counter.accesses.table().to_batches(_ROWS)
@@ -183,11 +138,6 @@ def _counting(
         yield _about(counter)
 
     return count
-
-
-def _rows(parts: "Sent[Sequence[ParquetPart]]", batches: Batches) -> Batches:
-    for part in _parts(parts, batches):
-        yield from read_plain(part)
 
 
 def _about(counter: LogCounter) -> pa.RecordBatch:

@@ -42,7 +42,7 @@ def undecided_rows(
     numbers = AccessNumbers(spelled=not as_written)
     access_of, _ = numbers.number([rows.column(name) for name in REQUEST_COLUMNS])
     columns = numbers.columns(slice(None))
-    principals, errors = columns[0], _errors_of(columns)
+    principals, errors = columns[0], errors_of(columns)
     is_undecided = (errors != UNRESOLVED)[access_of]
     times: Any = rows.column("timestamp").cast(pa.int64())
     positions = np.flatnonzero(is_undecided | (np.asarray(times.is_null()) & need_time))
@@ -58,7 +58,7 @@ def undecided_rows(
     return counter.total
 
 
-def _errors_of(columns: list[Any]) -> Int32s:
+def errors_of(columns: list[Any]) -> Int32s:
     """Return the error of each access; UNRESOLVED for one without."""
     accesses, codes = parse_columns(columns)
     requests = accesses.requests

@@ -375,7 +375,7 @@ class UnreadCounter:
     ) -> None:
         """Add accesses of one principal."""
         hour = None if span.first is None else span.first // HOUR
-        whose = principal if principal is not None and principal != WILDCARD_PRINCIPAL and ":" in principal else None
+        whose = principal_of(principal)
         key = UnreadKey(whose, decision, reason, broker or None, hour)
         if key not in self.spans and len(self.spans) >= _MOST_KEYS:
             # where and when is less than whose: it is dropped first
@@ -389,6 +389,11 @@ class UnreadCounter:
     def total(self) -> UnreadAccesses:
         """The sum of the added accesses."""
         return UnreadAccesses(spans=dict(self.spans))
+
+
+def principal_of(text: str | None) -> str | None:
+    """Return the principal of an access that may be malformed; None if no client can have it."""
+    return text if text is not None and text != WILDCARD_PRINCIPAL and ":" in text else None
 
 
 def _joined(spans: Sequence[UnreadSpan]) -> UnreadSpan:

@@ -204,7 +204,7 @@ def test_what_an_unknown_kafka_may_decide_is_not_judged(spark, tmp_path, capsys)
     assert capsys.readouterr().err.count("state it with --kafka-version V") == 1
     assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "out", both.before, both.after)
     assert [row.principal for row in spark.read.parquet(str(tmp_path / "out")).collect()] == ["User:b"]
-    unread = "1 access could not be read or decided (UNKNOWN_KAFKA 1; unknown broker at an unknown hour)"
+    unread = "1 access could not be read or decided (UNKNOWN_KAFKA 1; unknown broker 2026-03-01 12:00)"
     undecided = f"{unread}: rules that may apply to them change"
     assert undecided in capsys.readouterr().err
     known = two_policies(spark, first, second, unnamed.of_generation(Generation.V4_4))

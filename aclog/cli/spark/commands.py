@@ -1,11 +1,12 @@
 """The jobs of `aclog spark`."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 import pyarrow as pa
 from attrs import define, field, frozen
@@ -29,6 +30,7 @@ from aclog.cli.usage_report import basis_text, summary_lines
 from aclog.metalog.errors import ConfigError, plural
 from aclog.ops.policies import read_premises, refuse_unless_known
 from aclog.ops.usage import unknown_kafka, warn_of_gaps, warn_of_unknown_kafka
+from aclog.pipeline.access_rows import AccessRows
 from aclog.pipeline.accesses import (
     INGESTED,
     MALFORMED,
@@ -47,6 +49,7 @@ from aclog.pipeline.accesses import (
 )
 from aclog.pipeline.accesses.files import PinnedFiles
 from aclog.pipeline.authorize import authorize, events, flips_of, simulated, undecided_of, without_time
+from aclog.pipeline.decided_files import common_schema, write_decided
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.history.intervals import (
     COLUMNS,
@@ -56,16 +59,18 @@ from aclog.pipeline.history.intervals import (
     intervals_or_table,
     known_from,
 )
+from aclog.pipeline.log_copies import is_here
 from aclog.pipeline.output_directory import Mode, Place, hadoop_name
 from aclog.pipeline.outputs import PARQUET, Form, NewOutput, check_absent, new_output
 from aclog.pipeline.storage import joined
-from aclog.pipeline.usage import AccessRows, rejected_lines, unread_lines, usage
+from aclog.pipeline.usage import rejected_lines, unread_lines, usage
 from aclog.snapshots.deciding_kafka import possible_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.columns import json_text
 from aclog.terminal.output import complain, emit, note, say, utc_text, warn
 from aclog.terminal.tables import aligned
+from aclog.usage.accesses.parquet import ParquetPart
 from aclog.usage.accesses.table_formats import NEWEST, TableMoment
 from aclog.usage.arrow import ACL_FIELDS
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
@@ -255,7 +260,10 @@ def _content(row: Mapping[str, str | None]) -> tuple[str | None, ...]:
 # `aclog spark authorize`: decisions on every row of a file of requests.
 
 
+_PARTS_OF_A_CORE = 2
+"""So that a core that is done early takes over work; each part pays for its distinct accesses."""
 _DECISIONS = ("ALLOWED", "DENIED", "ERROR")
+_Counts: TypeAlias = tuple[Mapping[str, int], Sequence[tuple[str, int]]]
 WITH_EVENTS: Final[Mapping[str, Form]] = {"decided": "parquet", "events": "json"}
 _REASONS = 5
 
@@ -279,27 +287,87 @@ def authorize_command(
         ConfigError: the requests cannot be read, lack timestamps that are needed, or are rotated meanwhile.
 
     """
-    accesses, files = policy.accesses(spark, requests, moment)
-    decided = _with_malformed(authorize(accesses, policy.rules, policy.settings, own_time=policy.own_time))
     form = None if flags is None else flags.as_
     place = "" if form is None else "decided"
     tables = PARQUET if form is None else WITH_EVENTS
-    with new_output(spark, out, tables, mode) as unfinished:
-        with files.verified():
-            if flags is not None and form is not None:
-                events(decided, form, source=flags.event_source)  # refused before the job, not after it
-            unfinished.write(decided, place)
-            if flags is not None and form is not None:
-                _write_events(unfinished, place, flags, form)
-        # counted in what was written: counting `decided` would run the job a second time
-        written = unfinished.read(place)
-        counts = {row["decision"]: row["count"] for row in written.groupBy("decision").count().collect()}
-        reasons = _reasons(written) if counts.get("ERROR") else []
+    source = _plain_files(spark, requests, out, moment, mode) or _RequestRows.of(spark, requests, policy, moment)
+    with new_output(spark, out, tables, mode) as unfinished, source.files.verified():
+        counts, reasons = source.decide(policy, unfinished, place, None if form is None else flags)
+        if flags is not None and form is not None:
+            _write_events(unfinished, place, flags, form)
     for line in aligned(("requests", "decision"), [(f"{counts.get(name, 0):,}", name) for name in _DECISIONS]):
         say(line)
     for reason, count in reasons:
         warn(f"{count:,} requests: {reason}")
     return BAD_INPUT if reasons else ALLOWED
+
+
+@frozen(eq=False, kw_only=True)
+class _RequestRows:
+    """Requests as rows of a frame."""
+
+    accesses: DataFrame
+    files: PinnedFiles
+
+    @classmethod
+    def of(cls, spark: SparkSession, requests: str, policy: Policy, moment: TableMoment) -> Self:
+        """Read the requests. Raises as `Policy.accesses`."""
+        accesses, files = policy.accesses(spark, requests, moment)
+        return cls(accesses=accesses, files=files)
+
+    def decide(self, policy: Policy, output: NewOutput, table: str, flags: DecidedFlags | None) -> _Counts:
+        """Write the decided rows; return the number of each decision, and the most frequent errors."""
+        decided = _with_malformed(authorize(self.accesses, policy.rules, policy.settings, own_time=policy.own_time))
+        if flags is not None and flags.as_ is not None:
+            events(decided, flags.as_, source=flags.event_source)  # refused before the job, not after it
+        output.write(decided, table)
+        # counted in what was written: counting `decided` would run the job a second time
+        written = output.read(table)
+        counts = {row["decision"]: row["count"] for row in written.groupBy("decision").count().collect()}
+        return counts, _reasons(written) if counts.get("ERROR") else []
+
+
+@frozen(eq=False, kw_only=True)
+class _PlainFiles:
+    """Requests in plain Parquet files, which workers read, decide and write on their own."""
+
+    spark: SparkSession
+    parts: Sequence[ParquetPart]
+    files: PinnedFiles
+    schema: pa.Schema
+
+    def decide(self, policy: Policy, output: NewOutput, table: str, _flags: DecidedFlags | None) -> _Counts:
+        """Do the same."""
+        by_code = output.write_files(
+            table,
+            partial(
+                write_decided,
+                self.spark,
+                self.parts,
+                self.schema,
+                rules=policy.rules,
+                settings=policy.settings,
+                own_time=policy.own_time,
+            ),
+        )
+        decisions, texts, _ = policy.rules.texts.of_codes(pa.array(by_code, pa.int32()))
+        counts, errors = Counter[str](), Counter[str]()
+        for decision, text, count in zip(decisions.to_pylist(), texts.to_pylist(), by_code.values(), strict=True):
+            counts[decision] += count
+            if decision == "ERROR":
+                errors[text] += count
+        return counts, sorted(errors.items(), key=lambda pair: (-pair[1], pair[0]))[:_REASONS]
+
+
+def _plain_files(spark: SparkSession, requests: str, out: Place, moment: TableMoment, mode: Mode) -> _PlainFiles | None:
+    """Return the files of requests if workers can read and write such files themselves, on this machine."""
+    if moment or mode is Mode.APPEND or not isinstance(out, Path) or not is_here(spark):
+        return None
+    plain = plain_accesses(spark, requests, spark.sparkContext.defaultParallelism * _PARTS_OF_A_CORE)
+    schema = None if plain is None else common_schema(plain[0])
+    if plain is None or schema is None:
+        return None
+    return _PlainFiles(spark=spark, parts=plain[0], files=plain[1], schema=schema)
 
 
 def _write_events(output: NewOutput, decided: str, flags: DecidedFlags, form: EventForm) -> None:
@@ -602,17 +670,15 @@ def simulate_command(
 
     """
     check_absent(spark, out, mode)
-    accesses, files = before.accesses(spark, requests, moment)
-    good = accesses.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
+    rows, files, bad = _access_rows(spark, requests, moment, before)
     sides = [(policy.rules, policy.settings) for policy in (before, after)]
-    reported = simulated(good, *sides, own_time=before.own_time).persist()  # small: read for the changes and the rest
+    reported = simulated(rows, *sides, own_time=before.own_time).persist()  # small: read for the changes and the rest
     try:
         with new_output(spark, out, mode=mode) as unfinished, files.verified():
             unfinished.write(flips_of(reported, before.rules, after.rules))
-            bad = accesses.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
-            malformed = bad.count()
+            malformed = 0 if bad is None else bad.count()
             parts = [undecided_of(reported), rejected_lines(spark, requests)]
-            if malformed:
+            if bad is not None and malformed:
                 parts.append(unread_lines(bad))
     finally:
         reported.unpersist()
@@ -623,6 +689,20 @@ def simulate_command(
     if unread:
         warn(f"{unread_text(unread)}: rules that may apply to them change: they may be decided differently")
     return changed or bool(unread)
+
+
+def _access_rows(
+    spark: SparkSession, requests: str, moment: TableMoment, policy: Policy
+) -> tuple[DataFrame | AccessRows, PinnedFiles, DataFrame | None]:
+    """Return the rows of an access log and its files, and the unreadable lines, if there may be any."""
+    plain = (
+        None if moment else plain_accesses(spark, requests, spark.sparkContext.defaultParallelism * _PARTS_OF_A_CORE)
+    )
+    if plain is not None:
+        return AccessRows.of_parts(spark, plain[0]), plain[1], None
+    accesses, files = policy.accesses(spark, requests, moment)
+    bad = accesses.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
+    return accesses.where(F.col(MALFORMED).isNull()).drop(MALFORMED), files, bad
 
 
 def _show(flips: DataFrame, unread: UnreadAccesses, states: tuple[Rules, Rules]) -> bool:
@@ -667,8 +747,6 @@ def _show_most(flips: DataFrame, change: str, states: tuple[Rules, Rules]) -> No
 
 
 REPORTED: Final[Mapping[str, Form]] = {"rules": "parquet", "denied": "parquet", "holes": "parquet"}
-_PARTS_OF_A_CORE = 2
-"""So that a core that is done early takes over work; each part pays for its distinct accesses."""
 
 
 def usage_command(

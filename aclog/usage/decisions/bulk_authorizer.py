@@ -5,11 +5,12 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
 from attrs import Factory, define, evolve, field, frozen
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import WILDCARD
-from aclog.authorizer.index.layout import Int32s, utf16
+from aclog.authorizer.index.layout import Int32s
 from aclog.authorizer.index.scan_order import NAMED, ODD, STAR
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Settings
@@ -21,6 +22,7 @@ from aclog.usage.decisions.decisions import (
     AccessNumbers,
     DecisionCode,
     DecisionSteps,
+    DistinctAccesses,
     MatchingInterval,
     ParsedAccess,
     Ranges,
@@ -71,8 +73,9 @@ def decide_accesses(index: IntervalIndex, accesses: AccessColumns, *, allow_ever
 
 
 def _below_star(accesses: AccessColumns) -> Bools:
-    star, names = utf16(WILDCARD), accesses.requests.names
-    below = np.fromiter((utf16(name[:1]) < star for name in names), np.bool_, len(names))
+    names = accesses.requests.names
+    # the first character decides, whose order in UTF-16 is that of code points, as `*` is ASCII
+    below = np.fromiter(map(WILDCARD.__gt__, names), np.bool_, len(names))
     return below[accesses.requests.name_of]
 
 
@@ -199,6 +202,9 @@ NO_TIME = -(1 << 62)
 _MOST_REMEMBERED = 1 << 21
 """Distinct accesses to remember before all are forgotten; about 150 bytes each."""
 
+_MOSTLY_DISTINCT = 0.5
+"""The share of distinct accesses above which those of a batch are not remembered: deciding them costs less."""
+
 
 @define(eq=False)
 class _Decided:
@@ -237,8 +243,13 @@ class BulkAuthorizer:
         `columns` are the five Arrow arrays of REQUEST_COLUMNS. With `times` (us since 1970, NO_TIME for a row without a
         timestamp) each row is decided by the ACLs of its own time, otherwise all rows by those of the last version.
         """
-        access_of = self._numbers(columns)
-        return self._codes(self._decided, access_of, times)
+        distinct = DistinctAccesses.of(columns)
+        if len(distinct.once) > _MOSTLY_DISTINCT * len(distinct.access_of):
+            decided = self._nothing()
+            rows = pa.array(distinct.once, pa.int64())
+            self._decide_new(decided, [column.take(rows) for column in columns], 0)
+            return self._codes(decided, distinct.access_of, times)
+        return self._codes(self._decided, self._numbers(distinct)[distinct.access_of], times)
 
     def decide_once(self, columns: Sequence[Any] | ParsedColumns, times: Int64s | None = None) -> Int32s:
         """Return what `decide` returns, without a memory of accesses: distinct ones are decided in half the time.
@@ -263,15 +274,15 @@ class BulkAuthorizer:
             codes[by_acls & (times == NO_TIME)] = DecisionCode.NO_TIME
         return codes
 
-    def _numbers(self, columns: Sequence[Any]) -> Int64s:
-        """Return the number of each row's access, and decide those not seen before."""
+    def _numbers(self, distinct: DistinctAccesses) -> Int64s:
+        """Return the number of each access, and decide those not seen before."""
         if len(self._decided.numbers) > _MOST_REMEMBERED:
             self._decided = self._nothing()
         first = len(self._decided.numbers)
-        access_of, new = self._decided.numbers.number(columns)
+        numbers, new = self._decided.numbers.number_distinct(distinct)
         if new:
             self._decide_new(self._decided, self._decided.numbers.columns(slice(first, None)), first)
-        return access_of
+        return numbers
 
     def _versions(self, times: Int64s | None) -> Int64s | int:
         return self.index.versions.end - 1 if times is None else self.index.versions.at(times)

@@ -481,6 +481,25 @@ class _Rows:
             self._insert(np.arange(self._count))
 
 
+@frozen(eq=False)
+class DistinctAccesses:
+    """The accesses of a batch, each once."""
+
+    encoded: Sequence[tuple[Sequence[str | None], Int64s]]
+    """By column: the distinct texts, and the index of each row's."""
+    once: Int64s
+    """A row of each."""
+    access_of: Int64s
+    """By row: its access."""
+
+    @classmethod
+    def of(cls, columns: Sequence[Any]) -> "DistinctAccesses":
+        """Find the distinct accesses of the columns REQUEST_COLUMNS."""
+        encoded = [_once_each(*encoded_texts(column)) for column in columns]
+        once, access_of = _distinct([(len(values), codes) for values, codes in encoded])
+        return cls(encoded, once, access_of.astype(np.int64, copy=False))
+
+
 @define(eq=False)
 class AccessNumbers:
     """Numbers distinct accesses 0, 1, ... in order of appearance, in about 40 bytes each.
@@ -503,13 +522,17 @@ class AccessNumbers:
 
         `columns` are the five columns of a batch (REQUEST_COLUMNS): Arrow arrays of text, plain or dictionary-encoded.
         """
-        encoded = [_once_each(*encoded_texts(column)) for column in columns]
-        once, access_of = _distinct([(len(values), codes) for values, codes in encoded])
-        numbers = np.empty((len(once), len(columns)), np.int32)
-        for at, ((values, codes), texts) in enumerate(zip(encoded, self._texts, strict=True)):
-            numbers[:, at] = texts.of(values)[codes[once]]
+        distinct = DistinctAccesses.of(columns)
+        numbers, new = self.number_distinct(distinct)
+        return numbers[distinct.access_of], new
+
+    def number_distinct(self, distinct: DistinctAccesses) -> tuple[Int64s, int]:
+        """Do the same for the accesses of a batch, each once."""
+        numbers = np.empty((len(distinct.once), len(distinct.encoded)), np.int32)
+        for at, ((values, codes), texts) in enumerate(zip(distinct.encoded, self._texts, strict=True)):
+            numbers[:, at] = texts.of(values)[codes[distinct.once]]
         before = len(self)
-        return self._accesses.number(numbers)[access_of], len(self) - before
+        return self._accesses.number(numbers), len(self) - before
 
     def columns(self, accesses: Int64s | slice) -> "list[pa.DictionaryArray[Any, Any]]":
         """Return the texts of some accesses as dictionary-encoded columns."""

@@ -13,7 +13,8 @@ from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType,
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline import usage as usage_report
-from aclog.pipeline.usage import AccessRows, usage
+from aclog.pipeline.access_rows import AccessRows
+from aclog.pipeline.usage import usage
 from aclog.usage.accesses.parquet import plain_parts
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.unused import Answer

@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 import aclog
 from aclog.authorizer.settings import Settings
 from aclog.pipeline import source
+from aclog.pipeline.access_rows import AccessRows
 from aclog.pipeline.authorize import authorize, decision_codes, flips_of, register, simulated, undecided_of
 from aclog.pipeline.history.intervals import history, intervals, known_from
-from aclog.pipeline.usage import AccessRows, usage
+from aclog.pipeline.usage import usage
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import Rules
 from tests.support.spark.jvm import settings
