@@ -25,6 +25,7 @@ from aclog.pipeline.access_rows import Batches, parts_of
 from aclog.pipeline.authorize import check_added, decide
 from aclog.pipeline.session import Sent, broadcast
 from aclog.usage.accesses.parquet import ParquetPart
+from aclog.usage.arrow import regrouped
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, TEXT_COLUMNS, DecisionTexts, used_numbers
 from aclog.usage.decisions.intervals import AclIntervals, Rules
 
@@ -32,6 +33,8 @@ _TIME: Final = pa.timestamp("us", tz="UTC")
 _KINDS: Final = frozenset({pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.bool_(), pa.date32(), _TIME})
 """The types of columns, except for text, that Spark reads and writes as they are."""
 _ROWS: Final = 1 << 20
+_LEAST_ROWS: Final = 1 << 18
+"""Of a row group, unless it is the last one of its file: small files come out as one."""
 _KINDS_OF_COUNTS: Final[dict[str, Any]] = {"name": pa.string(), "code": pa.int32(), "count": pa.int64()}
 _COUNTS: Final = pa.schema(_KINDS_OF_COUNTS)
 _DICTIONARY: Final = pa.dictionary(pa.int32(), pa.string())
@@ -124,7 +127,7 @@ class _Decider:
             )
             counts = Counter[int]()
             with pq.ParquetWriter(self.directory / name, written, store_schema=False) as file:
-                for batch in _batches(part, self.schema):
+                for batch in map(_joined, regrouped(_batches(part, self.schema), _LEAST_ROWS)):
                     codes, code_of = self._codes(batch)
                     counts.update(dict(zip(codes.tolist(), np.bincount(code_of).tolist(), strict=True)))
                     texts = self.texts.value.of_codes(pa.array(codes, pa.int32()))
@@ -143,6 +146,12 @@ class _Decider:
         low = int(codes.min(initial=0))
         used, code_of = used_numbers(codes - low, int(codes.max(initial=0)) - low + 1)
         return (used + low).astype(np.int32), code_of
+
+
+def _joined(table: pa.Table) -> pa.RecordBatch:
+    """Return the rows of batches, each with dictionaries of its own, as one."""
+    together = table if table.column(0).num_chunks == 1 else table.unify_dictionaries().combine_chunks()
+    return together.to_batches()[0]
 
 
 def _repeated(texts: Any, text_of: Int64s) -> Any:

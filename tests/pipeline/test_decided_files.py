@@ -98,6 +98,8 @@ def test_rows_and_printed_lines_are_those_of_spark(spark, tmp_path, capsys, poli
     assert (schema, rows) == (expected_schema, expected)
     assert {row.decision for row in rows} == {"ALLOWED", "DENIED", "ERROR"}
     assert pq.read_schema(tmp_path / "own" / names[1]).field("principal").type == pa.string()
+    groups = [pq.ParquetFile(tmp_path / "own" / name).num_row_groups for name in names[1:]]
+    assert set(groups) == {1}  # of several small ones that were read
 
 
 def test_events_of_them(spark, tmp_path, policy):

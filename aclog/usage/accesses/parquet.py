@@ -124,13 +124,15 @@ def plain_parts(paths: Sequence[str], most: int) -> list[ParquetPart] | None:
     A plain file needs no conversion: the five columns of a request are text, as is `loggedDecision` if there is one,
     and `timestamp` is a TIMESTAMP of us or ms in UTC, under exactly these names. Raises as `parquet_parts`.
     """
+    if any("=" in part for path in paths for part in PurePath(path).parts[:-1]):
+        return None  # directories may have columns in their names
+    row_groups: list[RowGroups] = []
     for path in paths:
-        if any("=" in part for part in PurePath(path).parts[:-1]):
-            return None  # directories may have columns in their names
-        with _opened(path, path) as file:
+        with _opened(path, path) as file:  # once each: small files cost more than their rows
             if file.statistics is None or not _is_plain(file.schema):
                 return None
-    return parquet_parts(paths, most)
+            row_groups += _row_groups(file, path, path, ())
+    return [ParquetPart(groups=_joined(part)) for part in _spread(row_groups, most)]
 
 
 def parquet_parts(
@@ -149,22 +151,24 @@ def parquet_parts(
     row_groups: list[RowGroups] = []
     for path, partition, name in zip(paths, partitions or [()] * len(paths), names or paths, strict=True):
         with _opened(path, name) as file:
-            latest = _latest_times(file) if not partition and _is_plain(file.schema) else None
-            row_groups += [
-                RowGroups(
-                    path=path,
-                    name=name,
-                    size=file.size,
-                    first=at,
-                    end=at + 1,
-                    rows=rows,
-                    latest=None if latest is None else latest[at],
-                    partition=partition,
-                )
-                for at, rows in enumerate(file.rows)
-                if rows
-            ]
+            row_groups += _row_groups(file, path, name, partition)
     return [ParquetPart(groups=_joined(part)) for part in _spread(row_groups, most)]
+
+
+def _row_groups(file: "_OpenTable", path: str, name: str, partition: Partition) -> Iterator[RowGroups]:
+    latest = _latest_times(file) if not partition and _is_plain(file.schema) else None
+    for at, rows in enumerate(file.rows):
+        if rows:
+            yield RowGroups(
+                path=path,
+                name=name,
+                size=file.size,
+                first=at,
+                end=at + 1,
+                rows=rows,
+                latest=None if latest is None else latest[at],
+                partition=partition,
+            )
 
 
 def _latest_times(file: "_OpenTable") -> list[int | None] | None:

@@ -140,8 +140,12 @@ class _Batch:
             resources = self.matches.resources(at)
             if not resources:
                 codes[at] = DecisionCode.DEFAULT_ALLOW
-            elif not any(self._is_permanent(resource) for resource in resources):
+            elif not self._all_permanent and not any(self._is_permanent(resource) for resource in resources):
                 changing[at] = True
+
+    @cached_property
+    def _all_permanent(self) -> bool:
+        return bool(self.index.versions.permanent.all())
 
     def _is_permanent(self, resource: int) -> bool:
         return bool(self.index.versions.permanent[self.index.intervals_of_resource(resource)].any())
