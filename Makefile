@@ -116,7 +116,7 @@ build/browser/.ready: $(VENV)/.installed tests/support/web/chromium.py tests/sup
 	$(BIN)/python -m tests.support.web.firefox
 	@mkdir -p build/browser && touch $@
 
-SERVERS := build/jvm/.ready build/shells/.ready build/browser/.ready
+SERVERS := build/jvm/.ready build/shells/.ready build/browser/.ready build/spark-kafka/.ready
 
 build/hadoop-aws/.ready: tests/support/spark/hadoop-aws.xml
 	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/build/hadoop-aws
@@ -369,6 +369,16 @@ campaign-terraform: venv  ## 600 commits of Terraform repositories beside HashiC
 .PHONY: campaign-streams
 campaign-streams: venv build/jvm/.ready  ## a Spark stream killed 20 times over a growing log: each record once
 	$(BIN)/python -m tests.scenarios.pipeline.stream_kills --kills 20 | tee benchmarks/results/stream-kills.txt
+
+# Kafka's source for Spark: the newest version that there is, for Spark 4.2, which works on 4.3.0
+build/spark-kafka/.ready: tests/support/spark/kafka.xml
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/build/spark-kafka
+	@touch $@
+
+.PHONY: campaign-follow
+campaign-follow: venv build/jvm/.ready build/spark-kafka/.ready  ## aclog spark follow killed 20 times over growing files, and 20 times over a topic, while ACLs change: each access once
+	$(BIN)/python -m tests.scenarios.pipeline.follow_kills --kills 20 | tee benchmarks/results/follow-kills.txt
+	$(BIN)/python -m tests.scenarios.pipeline.follow_kills --kills 20 --topic | tee -a benchmarks/results/follow-kills.txt
 
 .PHONY: campaign-ingest
 campaign-ingest: venv build/jvm/.ready  ## aclog spark ingest --follow killed 20 times while logs grow and rotate: each line once

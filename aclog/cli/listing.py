@@ -213,7 +213,7 @@ BELOW = {
     "snapshot": ("create", "verify", "list"),
     "tokens": ("create", "renew", "expire", "describe", "list"),
     "context": ("list", "show", "add", "use", "remove", "rename", "path"),
-    "spark": ("history", "when", "authorize", "ingest", "usage", "simulate", "usage-index", "suggest"),
+    "spark": ("history", "when", "authorize", "follow", "ingest", "usage", "simulate", "usage-index", "suggest"),
 }
 """The names of the commands of each group."""
 

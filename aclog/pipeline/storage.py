@@ -133,6 +133,12 @@ def tag_of(spark: SparkSession, status: Any) -> str | None:
     return None
 
 
+def modified(spark: SparkSession, name: str) -> int:
+    """Return the time of the last change of a file, in ms since 1970. Raises ConfigError: no such file."""
+    with _errors(name):
+        return int(_file_system(spark, name).getFileStatus(_path(spark, name)).getModificationTime())
+
+
 def create(spark: SparkSession, name: str, content: bytes) -> bool:
     """Create a small file, in one step; return False if there is one. Raises as `exists`."""
     with _errors(name):
@@ -174,6 +180,26 @@ def delete(spark: SparkSession, name: str) -> None:
         deleted = bool(_file_system(spark, name).delete(_path(spark, name), False))
     if not deleted:
         raise ConfigError(f"{name}: deleted by another process")
+
+
+def delete_tree(spark: SparkSession, name: str) -> None:
+    """Delete a directory with all that it contains, if there is one. Raises as `exists`."""
+    with _errors(name):
+        _file_system(spark, name).delete(_path(spark, name), True)
+
+
+def make_directory(spark: SparkSession, name: str) -> None:
+    """Create a directory and its parents, unless they exist. Raises as `exists`."""
+    with _errors(name):
+        _file_system(spark, name).mkdirs(_path(spark, name))
+
+
+def rename(spark: SparkSession, source: str, target: str) -> None:
+    """Give a file a name that no other file has; object stores copy it, which creates it whole. Raises as `exists`."""
+    with _errors(target):
+        renamed = bool(_file_system(spark, target).rename(_path(spark, source), _path(spark, target)))
+    if not renamed:
+        raise ConfigError(f"{target}: {source} cannot be renamed to it")
 
 
 def _path(spark: SparkSession, name: str) -> Any:

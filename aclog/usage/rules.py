@@ -19,7 +19,7 @@ from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.files import list_checkpoints
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_history, possible_kafka
-from aclog.snapshots.history import Change, ChangeKind, history_from, start_of_history
+from aclog.snapshots.history import Change, ChangeKind, RuleWatch, history_from, start_of_history
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import READ_BYTES
 from aclog.usage.arrow import ACL_FIELDS
@@ -122,6 +122,19 @@ class _Times:
             known_from = int(latest[covered - 1]) if covered else start.timestamp
         return cls(all_ends, latest, known_from)
 
+    def extended(self, reader: LogReader) -> "_Times":
+        """Return the times with those of the batches that were appended since."""
+        ends, times = [self.ends], [self.latest]
+        offset, end = int(self.ends[-1]), reader.high_watermark()
+        while offset < end:
+            batches, _ = scan_batches(reader.read(offset, READ_BYTES))
+            if not len(batches):
+                raise LogError(f"{reader.name}: offset {offset}: no batch, although the log has offsets up to {end}")
+            ends.append(batches.end_offset)
+            times.append(batches.max_timestamp)
+            offset = int(ends[-1][-1])
+        return evolve(self, ends=np.concatenate(ends), latest=np.maximum.accumulate(np.concatenate(times)))
+
     def visible_at(self, end_offset: int) -> int:
         """Return the earliest time as of which the state up to an offset is seen, in ms since 1970."""
         return int(self.latest[np.searchsorted(self.ends, end_offset)])
@@ -154,6 +167,87 @@ class _Intervals:
         columns: dict[str, Any] = {name: pa.array([row[name] for row in rows], pa.string()) for name in RULE_COLUMNS}
         times = {"visible_from": pa.array(self._from, pa.int64()), "visible_to": pa.array(self._to, pa.int64())}
         return pa.table({**columns, **times})
+
+
+# The ACLs of a log that grows.
+
+
+@define(eq=False)
+class FollowedRules:
+    """All ACLs of a log directory with their intervals, of which `update` reads what was appended. For one thread."""
+
+    directory: Path
+    settings: Settings
+    """As they are stated; `deciding` has those that decide."""
+    deciding: Settings = field(init=False)
+    rules: Rules = field(init=False)
+    _times: _Times = field(init=False)
+    _intervals: "_Intervals" = field(init=False)
+    _watch: RuleWatch = field(init=False)
+
+    @classmethod
+    def of(cls, directory: Path, settings: Settings) -> Self:
+        """Read a log from its start. Raises as deciding_rules_of_log."""
+        followed = cls(directory, settings)
+        with open_reader(directory) as reader:
+            start = start_of_history(reader, list_checkpoints(directory))
+            followed._times = _Times.of(reader, start)
+            followed._intervals = _Intervals(followed._times)
+            for rule in start.acls:
+                change = Change(offset=start.end_offset - 1, end_offset=start.end_offset, timestamp=start.timestamp,
+                                kind=ChangeKind.ADDED, rule=rule, first_seen=True)  # fmt: skip
+                followed._intervals.add(change)
+            followed._watch = RuleWatch.after(start, reader, newest=lambda: start, notify=lambda _text: None)
+            followed._replay(reader)
+            followed._take(reader)
+        return followed
+
+    @property
+    def end_time(self) -> int:
+        """The latest time of a record that was read, in ms since 1970."""
+        return int(self._times.latest[-1])
+
+    def update(self) -> bool:
+        """Read what was appended; return whether that changes decisions.
+
+        Raises:
+            LogError: the log is shorter than it was, or retention has removed records that were not read.
+            DecodeError: damage, a ReplayError if its records are inconsistent; with path and offset.
+
+        """
+        before = int(self._times.ends[-1])
+        with open_reader(self.directory) as reader:
+            end = reader.high_watermark()
+            if end < before:
+                raise LogError(f"{reader.name}: ends at offset {end}, and was read up to {before}: another log?")
+            if end == before:
+                return False
+            self._times = self._intervals.times = self._times.extended(reader)
+            changed = self._replay(reader)
+            if changed or (self.rules.ranges and not self.settings.is_kafka_stated):
+                self._take(reader)
+                return True
+        return False
+
+    def _replay(self, reader: LogReader) -> bool:
+        self._watch.log, changed, end = reader, False, reader.high_watermark()
+        while self._watch.end_offset < end:
+            for change in self._watch.step(0):
+                if change.gap:
+                    raise LogError(
+                        f"{reader.name}: retention has removed records that were not read: their changes of ACLs are "
+                        "unknown: restart, and accesses before the oldest checkpoint will be ERROR"
+                    )
+                self._intervals.add(change)
+                changed = True
+        return changed
+
+    def _take(self, reader: LogReader) -> None:
+        rules = Rules.of_table(self._intervals.table(), known_from=self._times.known_from)
+        start = start_of_history(reader, list_checkpoints(self.directory))
+        self.rules, self.deciding = rules.by_kafka(
+            self.settings, lambda controllers: _kafka_of(reader, start, self._times, controllers=controllers)
+        )
 
 
 # The ACLs by which accesses are evaluated, in the form of the index of last use.

@@ -391,6 +391,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
     "completion": "prints a script",
     "help": "prints a page",
     "spark history": "prints the changes in a log",
+    "spark follow": "writes a decision for each request; what is unknown is a note",
     "spark ingest": "copies accesses, and those that it cannot read",
     "spark authorize": "writes a decision for each request; what is unknown is a note",
     "spark when": "in test_jobs_on_spark",

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from aclog.cli.spark.flags import DELTA_CONFIGURATION, SessionFlags
+from aclog.cli.spark.streams import StreamFlags
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.output_directory import Mode, check_new, local_directory
 from tests.support.cli.command import aclog
@@ -93,7 +94,31 @@ def test_a_database_is_in_files_alone(tmp_path):
         ConfigError, match=r"--index s3a://lake/x: expected a directory of this machine, .*: a database"
     ):
         local_directory("s3a://lake/x", "--index", "a database")
-    for arguments in (("ingest", tmp_path, "--append", "--out"), ("usage-index", "--accesses", tmp_path, "--index")):
-        refused = aclog("spark", *arguments, "s3a://lake/x")
+    for arguments, flag in (
+        (("usage-index", "--accesses", tmp_path), "--index"),
+        (("follow", "--requests", tmp_path, "--out", tmp_path / "out"), "--log"),
+    ):
+        refused = aclog("spark", *arguments, flag, "s3a://lake/x")
         assert refused.code == 2
-        assert "s3a://lake/x: expected a directory of this machine" in refused.err
+        assert f"{flag} s3a://lake/x: expected a directory of this machine" in refused.err
+
+
+def test_flags_of_a_stream(tmp_path):
+    (tmp_path / "client.properties").write_text("security.protocol=SSL\n")
+    for words, text in (
+        (("--interval", "0"), "--interval 0: expected seconds from 0 to 86400"),
+        (("--log-delay", "-1"), "--log-delay -1: expected seconds"),
+        (("--lost-within", "0"), "--lost-within 0: expected seconds from 0.001"),
+        (("--source-option", "x"), "--source-option 'x': expected KEY=VALUE"),
+        (("--column", "x"), "expected OURS=THEIRS"),
+        (("--requests-command-config", tmp_path / "client.properties"), "expected --requests kafka://HOST:PORT/TOPIC"),
+    ):
+        refused = aclog("spark", "follow", "--requests", tmp_path, "--log", LOG, "--out", tmp_path / "out", *words)
+        assert (refused.code, refused.lines) == (2, []), refused
+        assert text in refused.err
+    flags = StreamFlags(
+        requests="kafka://localhost:9092/x",
+        requests_command_config=tmp_path / "client.properties",
+        source_option=["maxOffsetsPerTrigger=7"],
+    )
+    assert flags.options() == {"kafka.security.protocol": "SSL", "maxOffsetsPerTrigger": "7"}

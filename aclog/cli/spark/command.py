@@ -26,6 +26,7 @@ from aclog.cli.spark.flags import (
     UsageFlags,
     check_mode,
 )
+from aclog.cli.spark.streams import FollowFlags, StreamFlags
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.output_directory import Mode
 
@@ -157,6 +158,46 @@ def authorize(
 
 
 @app.command()
+def follow(
+    stream: StreamFlags,
+    log: LogPlace,
+    out: Out,
+    how: FollowFlags,
+    authorizer: AuthorizerFlags,
+    session: SessionFlags,
+) -> None:
+    """Decide accesses as they arrive, in files or in a topic of Kafka, each by the ACLs of its own time, once.
+
+    Runs until SIGTERM or SIGINT. DIR gets one Parquet file per batch, with the
+    columns of `spark authorize`; a kill at any time loses and repeats no access.
+    The log may grow meanwhile. With --lost-within, each batch also lists the
+    principals that lost access in so many seconds and still try.
+
+    [bold]Examples[/]
+
+      aclog spark follow --requests accesses --log DIR --out decided
+      aclog spark follow --requests kafka://HOST:9092/access-log --kind kafka-log \
+--log DIR --lost-within 60 --out decided --packages GROUP:NAME:VERSION
+    """
+    from aclog.ops.extras import need_spark_extra
+
+    need_spark_extra()
+    from aclog.cli.spark.spark_session import check_log, spark_session
+    from aclog.ops.policies import settings_of
+    from aclog.pipeline.output_directory import local_directory, place_of
+
+    stream.check()
+    how.check()
+    directory = local_directory(log, "--log", "a log that grows is read as files").absolute()
+    place, settings = place_of(out), settings_of(authorizer)
+    check_log(directory)
+    with spark_session(session) as spark:
+        from aclog.cli.spark.streams import follow_command
+
+        follow_command(spark, place, stream, how, directory, settings, authorizer.configs())
+
+
+@app.command()
 def ingest(
     paths: Annotated[
         list[str],
@@ -188,19 +229,22 @@ def ingest(
     need_spark_extra()
     from aclog.cli.spark.flags import check_report, column_pairs
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.output_directory import check_new, local_directory
+    from aclog.pipeline.output_directory import check_new, place_of
 
     check_report(report, appending)
     column_pairs(layout.column or ())
     check_mode(mode, "expected --append, which adds each line once")
     if appending.appends and mode is not Mode.ERROR:
         raise ConfigError(f"--mode {mode}: not with --append and --follow, which add to a table")
-    why = "the ledger of --append and --follow is a database"
-    place = local_directory(out, "--out", why) if appending.appends else check_new(out, mode)
+    place = place_of(out) if appending.appends else check_new(out, mode)
+    elsewhere = appending.appends and any(isinstance(place_of(name), str) for name in (out, *paths))
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import append_command, ingest_command
+        from aclog.cli.spark.streams import ingest_stream_command
 
-        if isinstance(place, Path) and appending.appends:
+        if elsewhere:
+            code = ingest_stream_command(spark, paths, place, layout, appending, report)
+        elif isinstance(place, Path) and appending.appends:
             code = append_command(spark, paths, place, layout, appending=appending, report=report)
         else:
             code = ingest_command(spark, paths, place, layout, report, mode=mode)

@@ -177,9 +177,9 @@ def pinned(spark: SparkSession, paths: Sequence[str], plan: Callable[[], DataFra
     """
     for _ in range(_ATTEMPTS):
         with suppress(FileNotFoundError):
-            before = PinnedFiles.of(spark, _listed(spark, paths))
+            before = PinnedFiles.of(spark, listed_names(spark, paths))
             frame = plan()
-            after = PinnedFiles.of(spark, _listed(spark, paths))
+            after = PinnedFiles.of(spark, listed_names(spark, paths))
             names = frame.inputFiles() or list(before.pins)  # lines of local files: Spark does not read them
             if before.are_in(after) and before.pins.keys() >= set(names):
                 return frame, evolve(before, pins={name: before.pins[name] for name in names})
@@ -201,7 +201,7 @@ def lines_in(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         FileNotFoundError: a file was removed.
 
     """
-    files = PinnedFiles.of(spark, _listed(spark, paths))
+    files = PinnedFiles.of(spark, listed_names(spark, paths))
     if not files.are_local:
         return read_lines(spark, paths)
     # as Spark names them in `_metadata`
@@ -218,7 +218,8 @@ def _listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         return frame
 
 
-def _listed(spark: SparkSession, paths: Sequence[str]) -> list[str]:
+def listed_names(spark: SparkSession, paths: Sequence[str]) -> list[str]:
+    """Return the URIs of the files of these paths. Raises ConfigError: no file, or the output of a job in progress."""
     names = _listing(spark, paths).inputFiles()
     check_complete(names)
     return names
@@ -303,21 +304,21 @@ def read_accesses(spark: SparkSession, path: str | Path, moment: TableMoment = N
             are those of a table, or the package of its format is missing.
 
     """
-    place = _place(spark, path)
+    place = place_in(spark, path)
     with readable_errors([place]):
         table = named_table(spark, place)
         moment.check_used([place], () if table is None else [table])
         if table is not None:
-            return _of_frame(table_frame(spark, table, moment), place, {})
-        files = _listed(spark, [place])
+            return rows_of_table(table_frame(spark, table, moment), place, {})
+        files = listed_names(spark, [place])
         check_loose(spark, [file for file in files if file.endswith(TABLE_ENDINGS)])
         form = form_of_files(spark, files, place)
         if form is AccessForm.JSONL:
             return _from_lines(spark, place)
         check_loose(spark, files)
         if form is AccessForm.ORC:
-            return _of_frame(_orc(spark, place), place, {})
-        return _of_frame(*_parquet(spark, place))
+            return rows_of_table(orc_frame(spark, place), place, {})
+        return rows_of_table(*_parquet(spark, place))
 
 
 def pinned_accesses(
@@ -327,7 +328,7 @@ def pinned_accesses(
 
     The frame over a table names its version, whose files do not change.
     """
-    if named_table(spark, _place(spark, path)) is not None:
+    if named_table(spark, place_in(spark, path)) is not None:
         return read_accesses(spark, path, moment), PinnedFiles.of(spark, ())
     return pinned(spark, [str(path)], lambda: read_accesses(spark, path, moment))
 
@@ -337,7 +338,7 @@ def plain_accesses(spark: SparkSession, path: str | Path, most: int) -> tuple[li
 
     None if the input is anything else, which `read_accesses` may still be able to read.
     """
-    place = _place(spark, path)
+    place = place_in(spark, path)
     if named_table(spark, place) is not None:
         return None
     files = listed(spark, [place])
@@ -348,7 +349,7 @@ def plain_accesses(spark: SparkSession, path: str | Path, most: int) -> tuple[li
     return None if parts is None else (parts, files)
 
 
-def _place(spark: SparkSession, path: str | Path) -> str:
+def place_in(spark: SparkSession, path: str | Path) -> str:
     """Return where the table is. Raises ConfigError: an append to it has not been finished."""
     local = local_path(str(path))
     if local is not None:
@@ -376,7 +377,8 @@ def _parquet(spark: SparkSession, place: str) -> tuple[DataFrame, str, dict[str,
         spark.conf.set(_INFER_PARTITIONS, str(before))
 
 
-def _orc(spark: SparkSession, place: str) -> DataFrame:
+def orc_frame(spark: SparkSession, place: str) -> DataFrame:
+    """Return the rows of ORC files. Raises ConfigError: times without a zone, in a JVM whose zone is not UTC."""
     frame = spark.read.orc(place)
     jvm: Any = spark.sparkContext._jvm
     if any(isinstance(field.dataType, TimestampType) for field in frame.schema.fields):
@@ -389,7 +391,7 @@ def _orc(spark: SparkSession, place: str) -> DataFrame:
     return frame
 
 
-def _of_frame(frame: DataFrame, place: str, nanos: Mapping[str, bool]) -> DataFrame:
+def rows_of_table(frame: DataFrame, place: str, nanos: Mapping[str, bool]) -> DataFrame:
     """Return the rows of a table; `nanos`: its BIGINT columns of times in ns."""
     ours = {name.lower(): name for name in (*REQUEST_COLUMNS, TIMESTAMP, MALFORMED)}
     theirs: dict[str, str] = {}

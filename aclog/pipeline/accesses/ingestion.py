@@ -489,22 +489,30 @@ def _write_in_tasks(ingested: Ingested, directory: Path, max_reject_rate: float 
 
 
 def _write_by_spark(ingested: Ingested, output: NewOutput, max_reject_rate: float | None) -> Counts:
-    split = partial(_both_parts, ingested.split)
-    kinds = [StructField(name, from_arrow_schema(schema)) for name, schema in SCHEMAS.items()]
-    rows = ingested.rows.mapInArrow(split, StructType([*kinds, StructField("blanks", LongType())]))
-    rows = rows.persist(StorageLevel.DISK_ONLY)
+    rows = split_rows(ingested.rows, ingested.split).persist(StorageLevel.DISK_ONLY)
     try:
         with ingested.files.verified(), readable_errors(ingested.paths):
-            reason = F.when(F.col("blanks").isNotNull(), Reason.BLANK.value).otherwise(F.col("rejects.reason"))
-            totals = rows.groupBy(reason.alias("reason")).agg(F.sum(F.coalesce("blanks", F.lit(1))).alias("count"))
-            nothing = F.lit(None).cast("string")
-            counts = counted(totals.select("reason", "count", nothing.alias("file"), nothing.alias("source")).collect())
+            counts = counts_of(rows)
             check_rejects(counts, max_reject_rate)
             for table in SCHEMAS:
                 output.write(rows.where(F.col(table).isNotNull()).select(f"{table}.*"), table)
     finally:
         rows.unpersist()
     return counts
+
+
+def split_rows(rows: DataFrame, split: Splitter) -> DataFrame:
+    """Return an access or a reject in each row, in the columns `accesses` and `rejects`, or a number of `blanks`."""
+    kinds = [StructField(name, from_arrow_schema(schema)) for name, schema in SCHEMAS.items()]
+    return rows.mapInArrow(partial(_both_parts, split), StructType([*kinds, StructField("blanks", LongType())]))
+
+
+def counts_of(rows: DataFrame) -> Counts:
+    """Return the numbers of lines in what `split_rows` returns."""
+    reason = F.when(F.col("blanks").isNotNull(), Reason.BLANK.value).otherwise(F.col("rejects.reason"))
+    totals = rows.groupBy(reason.alias("reason")).agg(F.sum(F.coalesce("blanks", F.lit(1))).alias("count"))
+    nothing = F.lit(None).cast("string")
+    return counted(totals.select("reason", "count", nothing.alias("file"), nothing.alias("source")).collect())
 
 
 def _both_parts(split: Splitter, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,196 @@
+"""The output of a stream, in which each batch occurs once.
+
+Spark records in the checkpoint which input a batch has, before the batch, and that it is done, after it. A batch that
+is killed in between is repeated with the same input and the same number. So its rows occur once if its output has the
+number of the batch, and is published in one step: a table of files gets one file per batch, which is written below
+`_staging` and then renamed to its final name. Where the store has no rename, it copies the file: an object appears
+whole. A batch whose file exists is not written again.
+
+Output and checkpoint belong to one another: with another checkpoint, the numbers of batches would begin anew. Both
+have the token of the stream.
+"""
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from attrs import define, field, frozen
+from pyspark.sql import DataFrame, SparkSession
+
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.filelog.files import fsync_directory
+from aclog.metalog.filelog.locks import WriterLock
+from aclog.pipeline import storage
+from aclog.pipeline.accesses.ingestion import fsync_file
+from aclog.pipeline.output_directory import Place, hadoop_name, place_of
+
+CHECKPOINT: Final = "_checkpoint"
+"""The checkpoint in the directory of the output: Spark skips names that begin with `_`."""
+_STAGING: Final = "_staging"
+_STATE: Final = "_stream"
+"""The directory of the stream's token and lock, in the output and in the checkpoint."""
+_NAME: Final = "stream.json"
+
+
+@frozen(kw_only=True)
+class StreamOutput:
+    """The output of one stream."""
+
+    spark: SparkSession = field(repr=False)
+    at: str
+    """The URI of its directory."""
+    checkpoint: str
+    token: str
+    """The random name of the stream."""
+
+    def publish(self, frame: DataFrame, number: int, table: str = "") -> str:
+        """Write the rows of a batch as one file of a table, unless it has been, and return the file's URI.
+
+        Raises:
+            ConfigError: the store cannot be reached.
+
+        """
+        directory = storage.joined(self.at, table) if table else self.at
+        name = f"batch-{number:012d}.parquet"
+        target = storage.joined(directory, name)
+        if not self._exists(target):
+            staged = storage.joined(self.at, _STAGING, f"{table or 'rows'}-{number}-{secrets.token_hex(4)}")
+            frame.repartition(1).write.parquet(staged)
+            self._rename(staged, target)
+        return target
+
+    def _exists(self, name: str) -> bool:
+        local = _local(name)
+        return storage.exists(self.spark, name) if local is None else local.exists()
+
+    def _rename(self, staged: str, target: str) -> None:
+        local, final = _local(staged), _local(target)
+        if local is None or final is None:
+            (part,) = (each for each in storage.children(self.spark, staged) if each.startswith("part-"))
+            storage.make_directory(self.spark, target.rpartition("/")[0])
+            storage.rename(self.spark, storage.joined(staged, part), target)
+            storage.delete_tree(self.spark, staged)
+            return
+        (path,) = local.glob("part-*")
+        fsync_file(path)
+        final.parent.mkdir(exist_ok=True)
+        path.rename(final)
+        fsync_directory(final.parent)
+        shutil.rmtree(local)
+
+
+def _local(name: str) -> Path | None:
+    place = place_of(name)
+    return place if isinstance(place, Path) else None
+
+
+@contextmanager
+def stream_output(
+    spark: SparkSession, out: Place, checkpoint: Place | None, stated: Mapping[str, str]
+) -> Iterator[StreamOutput]:
+    """Yield the output of a stream that begins or continues; `stated` must be the same each time.
+
+    On this machine, another process is excluded meanwhile. In another store, two processes with one output overwrite
+    no file, and Spark ends the one whose batch the other one has begun.
+
+    Raises:
+        ConfigError: `out` is no output of this stream, or its parent does not exist.
+        LockedError: another process writes to it.
+
+    """
+    lock = None
+    if isinstance(out, Path):
+        if not out.absolute().parent.is_dir():
+            raise ConfigError(f"{out.parent}: no such directory: expected one to create {out.name} in")
+        (out / _STATE).mkdir(parents=True, exist_ok=True)
+        lock = WriterLock.acquire(out / _STATE, force=False)
+    try:
+        at = hadoop_name(out)
+        progress = storage.joined(at, CHECKPOINT) if checkpoint is None else hadoop_name(checkpoint)
+        token = _Tokens(spark, at, progress, dict(stated)).token()
+        _clear(spark, storage.joined(at, _STAGING))
+        yield StreamOutput(spark=spark, at=at, checkpoint=progress, token=token)
+    finally:
+        if lock is not None:
+            lock.close()
+
+
+def _clear(spark: SparkSession, directory: str) -> None:
+    local = _local(directory)
+    if local is None:
+        storage.delete_tree(spark, directory)
+    else:
+        shutil.rmtree(local, ignore_errors=True)
+
+
+@define
+class _Tokens:
+    """The names of a stream in its output and in its checkpoint."""
+
+    spark: SparkSession
+    out: str
+    checkpoint: str
+    stated: dict[str, str]
+
+    def token(self) -> str:
+        """Return the token in both, which a new stream gets. Raises ConfigError: they are of different streams."""
+        here, there = self._read(self.out), self._read(self.checkpoint)
+        if here is None:
+            self._check_new(there)
+            here = {"stream": secrets.token_hex(16), **self.stated}
+            self._write(self.out, here)
+        for key, value in self.stated.items():
+            if here.get(key) != value:
+                raise ConfigError(
+                    f"{self.out}: is the output of a stream with {key} {here.get(key)}, not {value}: expected the same "
+                    "as before, or a new name"
+                )
+        if there is None:
+            if storage.children(self.spark, storage.joined(self.checkpoint, "offsets")) or self._has_batches():
+                raise ConfigError(
+                    f"{self.out}: is not the output of the stream with the checkpoint {self.checkpoint}: expected both "
+                    "of one stream, or a new --out"
+                )
+            self._write(self.checkpoint, here)
+        elif there != here:
+            raise ConfigError(f"{self.checkpoint}: the checkpoint of another stream than {self.out}: expected its own")
+        return here["stream"]
+
+    def _check_new(self, there: Mapping[str, str] | None) -> None:
+        if there is not None:
+            raise ConfigError(f"{self.checkpoint}: the checkpoint of a stream whose output is not {self.out}")
+        names = {name for name in storage.children(self.spark, self.out) if name != _STATE}
+        if names:
+            raise ConfigError(f"{self.out}: has {min(names)}: expected the output of a stream, or a new name")
+
+    def _has_batches(self) -> bool:
+        names = storage.children(self.spark, self.out)
+        below = (name for table in names for name in storage.children(self.spark, storage.joined(self.out, table)))
+        return any(name.startswith("batch-") for name in (*names, *below))
+
+    def _read(self, directory: str) -> dict[str, str] | None:
+        name = storage.joined(directory, _STATE, _NAME)
+        if not storage.exists(self.spark, name):
+            return None
+        try:
+            return dict(json.loads(storage.read_bytes(self.spark, name)))
+        except ValueError as error:
+            raise ConfigError(f"{name}: damaged: expected a new --out") from error
+
+    def _write(self, directory: str, content: Mapping[str, str]) -> None:
+        name, data = storage.joined(directory, _STATE, _NAME), json.dumps(content).encode()
+        local = _local(name)
+        if local is not None:  # in one step, unlike a file that a killed process has not written to its end
+            local.parent.mkdir(parents=True, exist_ok=True)
+            part = local.with_suffix(f".{secrets.token_hex(4)}.part")
+            part.write_bytes(data)
+            fsync_file(part)
+            os.replace(part, local)  # noqa: PTH105 - as the line above, in one step
+            fsync_directory(local.parent)
+        elif not storage.create(self.spark, name, data):
+            raise ConfigError(f"{name}: another process begins the same stream")

@@ -1,0 +1,60 @@
+"""Access logs in another store, as a stream into a table there."""
+
+import pytest
+
+from aclog.cli.spark.flags import AppendFlags, IngestFlags, ReportFlags
+from aclog.cli.spark.streams import ingest_stream_command
+from aclog.metalog.errors import ConfigError
+from tests.support.spark.access_logs import audit_text
+
+
+def lines(*names):
+    return "".join(f"{audit_text(name=name)}\n" for name in names)
+
+
+def test_lines_of_new_files_are_appended_once(spark, lake, tmp_path, capsys):
+    logs, out = tmp_path / "lake" / "logs", f"{lake}/table"
+    (logs / "broker-1").mkdir(parents=True)
+    (logs / "broker-1" / "a.log").write_text(lines("a", "b") + "no access\n\n")
+
+    def ingested(kind="kafka-log", **report):
+        flags = IngestFlags(kind=kind), AppendFlags(append=True), ReportFlags(**report)
+        return ingest_stream_command(spark, [f"{lake}/logs"], out, *flags)
+
+    def names(table, column):
+        return sorted(row[column] for row in spark.read.parquet(f"{out}/{table}").collect())
+
+    assert ingested() == 0
+    assert capsys.readouterr().out == "batch 0: 2 accesses, 1 rejected, 1 blank\n"
+    (logs / "broker-2").mkdir()
+    (logs / "broker-2" / "b.log").write_text(lines("c"))
+    assert ingested() == 0
+    assert ingested() == 0, "nothing is new"
+    assert capsys.readouterr().out == "batch 1: 1 access, 0 rejected, 0 blank\n"
+    assert names("accesses", "resourceName") == ["a", "b", "c"]
+    assert names("rejects", "line") == ["no access"]
+    # killed between the two tables
+    table = tmp_path / "lake" / "table"
+    for name in ("commits/1", "commits/.1.crc"):
+        (table / "_checkpoint" / name).unlink(missing_ok=True)
+    (table / "rejects" / "batch-000000000001.parquet").unlink()
+    (table / "rejects" / ".batch-000000000001.parquet.crc").unlink(missing_ok=True)
+    assert ingested() == 0
+    assert names("accesses", "resourceName") == ["a", "b", "c"]
+    assert len(list((table / "rejects").glob("batch-*"))) == 2
+    # too many rejects: nothing of the batch is written, and the next run repeats it
+    (logs / "broker-2" / "c.log").write_text("x\n")
+    assert ingested(max_reject_rate=0.5) == 1
+    assert len(list((table / "accesses").glob("batch-*"))) == 2
+    capsys.readouterr()
+    with (logs / "broker-2" / "b.log").open("a") as file:
+        file.write(lines("d"))
+    assert ingested() == 0
+    assert "b.log: has changed since it was listed, and is not read again" in capsys.readouterr().err
+    assert names("rejects", "line") == ["no access", "x"]
+    with pytest.raises(ConfigError, match="of a stream with kind kafka-log, not jsonl"):
+        ingested(kind="jsonl")
+    with pytest.raises(ConfigError, match="expected kafka-log, events-jsonl or jsonl"):
+        ingest_stream_command(
+            spark, [f"{lake}/logs"], f"{lake}/other", IngestFlags(kind="csv"), AppendFlags(append=True), ReportFlags()
+        )
