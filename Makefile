@@ -142,9 +142,23 @@ build/iceberg/.ready: tests/support/spark/iceberg.xml pyproject.toml
 	@touch $@
 
 .PHONY: check-iceberg
-check-iceberg: build/iceberg/.ready  ## Iceberg tables on PySpark 4.1 and by pyiceberg, against Spark's own rows: 600 MB
+check-iceberg: build/iceberg/.ready  ## Iceberg tables on PySpark 4.1 and by pyiceberg, against Spark's own rows, and outputs in them: 600 MB
 	scratch=$$(mktemp -d) && trap "rm -rf $$scratch" EXIT && \
-	  build/iceberg/venv/bin/python -m tests.support.spark.iceberg_check build/iceberg/iceberg-spark-runtime-*.jar $$scratch
+	  build/iceberg/venv/bin/python -m tests.support.spark.iceberg_check build/iceberg/iceberg-spark-runtime-*.jar $$scratch && \
+	  mkdir $$scratch/outputs && build/iceberg/venv/bin/python -m tests.support.spark.table_outputs_check iceberg \
+	    $$(ls $(CURDIR)/build/iceberg/iceberg-spark-runtime-*.jar) $$scratch/outputs
+
+# Delta's package is for Spark 4.2
+build/delta/.ready: tests/support/spark/delta.xml pyproject.toml
+	$(PYTHON) -m venv build/delta/venv
+	build/delta/venv/bin/pip install --quiet 'pyspark==4.2.*' 'pandas<3' '.[delta,usage]'
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeGroupIds=io.delta -DoutputDirectory=$(CURDIR)/build/delta
+	@touch $@
+
+.PHONY: check-delta
+check-delta: build/delta/.ready  ## outputs in Delta tables on PySpark 4.2, beside the same as Parquet, and streams into them: 500 MB
+	scratch=$$(mktemp -d) && trap "rm -rf $$scratch" EXIT && \
+	  build/delta/venv/bin/python -m tests.support.spark.table_outputs_check delta $$(ls $(CURDIR)/build/delta/*.jar | paste -sd,) $$scratch
 
 .PHONY: check
 check: venv  ## lint, types, arrows, and the tests that start no server and no JVM: 2 minutes on 2 cores

@@ -27,6 +27,20 @@ class Mode(StrEnum):
     """It gets the new rows too."""
 
 
+class OutFormat(StrEnum):
+    """The format of an output: a value of --out-format."""
+
+    PARQUET = "parquet"
+    JSON = "json"
+    DELTA = "delta"
+    ICEBERG = "iceberg"
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the format has transactions of its own."""
+        return self in {OutFormat.DELTA, OutFormat.ICEBERG}
+
+
 _URI: Final = regex(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://(?P<authority>[^/]*))?(?P<path>(?:/.*)?)", re.DOTALL
 )

@@ -37,13 +37,15 @@ import pyarrow.parquet as pq
 from attrs import define, field, frozen
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline import storage
-from aclog.pipeline.output_directory import Mode, Place, check_new, hadoop_name
+from aclog.pipeline.output_directory import Mode, OutFormat, Place, check_new, hadoop_name
+from aclog.pipeline.table_outputs import TableOutput, check_format
 from aclog.usage.accesses.access_log import INCOMPLETE
 
-Form: TypeAlias = Literal["parquet", "json"]
+Form: TypeAlias = Literal["parquet", "json", "delta", "iceberg"]
 Written = TypeVar("Written")
 
 _MARKERS: Final[Mapping[Form, str]] = {"parquet": f"{INCOMPLETE}.parquet", "json": f"{INCOMPLETE}.json.gz"}
@@ -60,6 +62,28 @@ _FILE: Final = re.compile(r"part-[0-9]+-(?P<job>[0-9a-f]{32}|[0-9a-f-]{36})[-.]"
 PARQUET: Final[Mapping[str, Form]] = {"": "parquet"}
 """An output that is one table."""
 
+
+def in_format(tables: Mapping[str, Form], form: OutFormat) -> Mapping[str, Form]:
+    """Return tables of Parquet in another format; other ones, as events, stay as they are."""
+    return {name: form.value if kind == "parquet" else kind for name, kind in tables.items()}
+
+
+def _table_format(tables: Mapping[str, Form]) -> OutFormat | None:
+    """Return the format with transactions that all tables have; None without one."""
+    formats = {OutFormat(form) for form in tables.values()}
+    chosen = next((form for form in formats if form.is_table), None)
+    if chosen is not None and len(formats) > 1:
+        raise ConfigError(f"--out-format {chosen}: not with events, which are JSON lines: expected parquet")
+    return chosen
+
+
+def rows_of_output(spark: SparkSession, out: Place, form: Form, schema: StructType) -> DataFrame:
+    """Return the rows of an output of one table; JSON lines without a row or a value lack columns of their own."""
+    if OutFormat(form).is_table:
+        return TableOutput(spark=spark, out=out, form=OutFormat(form)).read()
+    return spark.read.schema(schema).format(form).load(hadoop_name(out))
+
+
 _OWN: Final = re.compile(r"part-.*|_SUCCESS|\..*\.crc", re.DOTALL)
 """The name of a file of an output that is complete."""
 
@@ -75,6 +99,13 @@ def check_absent(
         ConfigError: it exists, has other files, or is incomplete; or the store cannot be reached.
 
     """
+    form = _table_format(tables)
+    if form is not None:
+        check_format(spark, out, form)
+        output = TableOutput(spark=spark, out=out, form=form)
+        if mode is Mode.ERROR and any(map(output.exists, tables)):
+            raise ConfigError(f"{out}: exists already: expected a new name, or --mode overwrite")
+        return None
     if isinstance(out, Path):
         check_new(out, mode)
     if mode is not Mode.ERROR:
@@ -143,8 +174,12 @@ class NewOutput:
     """The output to which this one is appended."""
     job: "_Job | None" = None
     """What this job wrote to a store."""
+    forms: Mapping[str, Form] = PARQUET
+    """By the name of each table."""
+    _schemas: dict[str, StructType] = field(factory=dict, init=False, repr=False)
+    """Of the rows that were written to each table."""
 
-    def write(self, frame: DataFrame, table: str = "", form: Form = "parquet") -> None:
+    def write(self, frame: DataFrame, table: str = "") -> None:
         """Write the rows of a table, as files that Spark names `part-...`.
 
         Raises:
@@ -152,6 +187,7 @@ class NewOutput:
 
         """
         self._check_columns(frame, table)
+        form, self._schemas[table] = self.forms[table], frame.schema
         if self.job is None:
             frame.write.format(form).save(self._place(table))
             return
@@ -160,6 +196,9 @@ class NewOutput:
 
     def add(self, rows: pa.Table, table: str) -> None:
         """Write a table of one file."""
+        if self.forms[table] != "parquet":
+            self.write(self.spark.createDataFrame(rows).coalesce(1), table)
+            return
         if self.job is None:
             directory = Path(self.at, table)
             directory.mkdir(parents=True)
@@ -181,11 +220,15 @@ class NewOutput:
     def read(self, table: str = "") -> DataFrame:
         """Return the rows that this job wrote to a table, which need not be complete."""
         names = ["part-*"] if self.job is None else self.job.written(table)
-        return self.spark.read.parquet(*(storage.joined(self._place(table), name) for name in names))
+        paths = [storage.joined(self._place(table), name) for name in names]
+        reader = self.spark.read.schema(self._schemas[table]) if table in self._schemas else self.spark.read
+        return reader.format(self.forms[table]).load(paths)
 
     def _check_columns(self, frame: DataFrame, table: str) -> None:
         if self.former is None:
             return
+        if self.forms[table] == "json":
+            raise ConfigError("--mode append: JSON lines do not state their columns: expected another format")
         former = storage.joined(self.former, table) if table else self.former
         columns, expected = (
             [f"{each.name} {each.dataType.simpleString()}" for each in one.schema]
@@ -204,7 +247,7 @@ class NewOutput:
 @contextmanager
 def new_output(
     spark: SparkSession, out: Place, tables: Mapping[str, Form] = PARQUET, mode: Mode = Mode.ERROR
-) -> Iterator[NewOutput]:
+) -> Iterator[NewOutput | TableOutput]:
     """Yield an output to write to; on success readers accept it, and on failure what was written is deleted.
 
     `tables` has the form of each table by its name below `out`. An output in a store of which a table is published
@@ -216,15 +259,23 @@ def new_output(
 
     """
     former = check_absent(spark, out, mode, tables)
+    form = _table_format(tables)
+    if form is not None:
+        output = TableOutput(spark=spark, out=out, form=form, mode=mode)
+        try:
+            yield output
+        finally:
+            output.close()
+        return
     appended = hadoop_name(out) if mode is Mode.APPEND and former and any(map(_rows_of, former.values())) else None
     if isinstance(out, Path):
         with _beside(spark, out, former, mode) as unfinished:
-            yield NewOutput(spark=spark, at=unfinished, former=appended)
+            yield NewOutput(spark=spark, at=unfinished, former=appended, forms=tables)
         return
     job = _Job(spark=spark, out=out, forms={"": "parquet", **tables}, former=former or {}, mode=mode)
     try:
         job.begin()
-        yield NewOutput(spark=spark, at=out, job=job, former=appended)
+        yield NewOutput(spark=spark, at=out, job=job, former=appended, forms=tables)
         job.check()
     except BaseException:
         job.discard()

@@ -123,14 +123,30 @@ class StorageContract:
             assert any(expected.values())
             assert "_SUCCESS" in sides.store.names(out)
 
+    def test_a_stream_takes_each_line_and_each_access_once(self, sides, out):
+        at, late = f"{out}/logs", f"{audit_text(principal='User:bob', name='late')}\n".encode()
+        sides.store.put(f"{at}/a.log", LOGGED.encode() + b"no access\n")
+        ingest = ("spark", "ingest", sides.at(at), "--append", "--out", sides.at(f"{out}/table"))
+        follow = ("spark", "follow", "--requests", sides.at(at), "--kind", "kafka-log", "--to-end", "--super-users=")
+        follow += ("--log", sides.here / "node" / LOG.name, "--out", sides.at(f"{out}/decided"))
+        for lines in (b"", late, b""):
+            if lines:
+                sides.store.put(f"{at}/b.log", lines)
+            for command in (ingest, follow):
+                assert sides.one.run(*command).code == 0
+        tables = {}
+        for table in ("table/accesses", "table/rejects", "decided"):
+            names = [name for name in sides.store.names(f"{out}/{table}") if name.startswith("batch-")]
+            assert len(names) == 2
+            read = [pq.read_table(BytesIO(sides.store.read(f"{out}/{table}/{name}"))) for name in names]
+            tables[table] = pa.concat_tables(read).to_pylist()
+        names = sorted((*NAMES, "late"))
+        assert sorted(row["resourceName"] for row in tables["table/accesses"]) == names
+        assert [row["line"] for row in tables["table/rejects"]] == ["no access"]
+        assert sorted(row["resourceName"] or "" for row in tables["decided"]) == ["", *names]
+
     def test_what_is_a_database_is_refused(self, sides, out):
         there = sides.at(out)
-        result = sides.one.run("spark", "ingest", sides.at("logs"), "--append", "--out", there)
-        assert result.code == 2
-        assert "expected a directory of this machine" in result.complaint
-        result = sides.one.run("spark", "ingest", sides.at("logs"), "--append", "--out", sides.here / "appended")
-        assert result.code == 2
-        assert "--append reads files of a local or shared file system: copy it first" in result.complaint
         flags = ("--accesses", sides.here / "logs", "--log", sides.log, "--index", there)
         result = sides.one.run("spark", "usage-index", *flags)
         assert result.code == 2

@@ -15,10 +15,12 @@ from aclog.cli.options import Argument, Group, Option
 from aclog.cli.spark.flags import (
     AppendFlags,
     AppendMode,
+    ByDay,
     DecidedFlags,
     IngestFlags,
     LogPlace,
     Out,
+    OutFormatFlag,
     OutMode,
     ReportFlags,
     RequestFlags,
@@ -28,7 +30,7 @@ from aclog.cli.spark.flags import (
 )
 from aclog.cli.spark.streams import FollowFlags, StreamFlags
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.output_directory import Mode
+from aclog.pipeline.output_directory import Mode, OutFormat
 
 # Each command imports PySpark only once its session starts: --help and refusals must not wait for it, and must work
 # where PySpark is not installed (extras.need_spark_extra).
@@ -42,7 +44,13 @@ app = Group(
 
 
 @app.command()
-def history(log: LogPlace, out: Out, session: SessionFlags, mode: OutMode = Mode.ERROR) -> None:
+def history(
+    log: LogPlace,
+    out: Out,
+    session: SessionFlags,
+    mode: OutMode = Mode.ERROR,
+    out_format: OutFormatFlag = OutFormat.PARQUET,
+) -> None:
     """Write every ACL in the history of a log, with the interval in which it was in force.
 
     One row per ACL and interval: the columns of `acls list`, added_offset,
@@ -65,11 +73,11 @@ def history(log: LogPlace, out: Out, session: SessionFlags, mode: OutMode = Mode
     check_local_log(log)
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import history_command
-        from aclog.pipeline.outputs import check_absent
+        from aclog.pipeline.outputs import PARQUET, check_absent, in_format
 
-        check_absent(spark, place, mode)
+        check_absent(spark, place, mode, in_format(PARQUET, out_format))
         with checked_log(spark, log) as directory:
-            history_command(spark, directory, place, mode)
+            history_command(spark, directory, place, mode, out_format)
 
 
 @app.command()
@@ -119,6 +127,7 @@ def authorize(
     decided: DecidedFlags,
     session: SessionFlags,
     mode: AppendMode = Mode.ERROR,
+    out_format: OutFormatFlag = OutFormat.PARQUET,
 ) -> None:
     """Decide every row of an access log or a file of requests, as of one state or of each row's own time.
 
@@ -147,13 +156,15 @@ def authorize(
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import WITH_EVENTS, Policy, authorize_command, rules_of
         from aclog.ops.policies import settings_of
-        from aclog.pipeline.outputs import PARQUET, check_absent
+        from aclog.pipeline.outputs import PARQUET, check_absent, in_format
 
-        check_absent(spark, place, mode, PARQUET if decided.as_ is None else WITH_EVENTS)
+        check_absent(spark, place, mode, in_format(PARQUET if decided.as_ is None else WITH_EVENTS, out_format))
         configs = authorizer.configs()
         rules, settings = rules_of(spark, source, settings_of(authorizer), own_time=decided.own_time, configs=configs)
         policy = Policy(rules=rules, settings=settings, own_time=decided.own_time)
-        code = authorize_command(spark, requests.requests, place, policy, decided, moment=moment, mode=mode)
+        code = authorize_command(
+            spark, requests.requests, place, policy, decided, moment=moment, mode=mode, out_format=out_format
+        )
     raise Exit(code)
 
 
@@ -165,6 +176,8 @@ def follow(
     how: FollowFlags,
     authorizer: AuthorizerFlags,
     session: SessionFlags,
+    out_format: OutFormatFlag = OutFormat.PARQUET,
+    by_day: ByDay = False,
 ) -> None:
     """Decide accesses as they arrive, in files or in a topic of Kafka, each by the ACLs of its own time, once.
 
@@ -194,7 +207,8 @@ def follow(
     with spark_session(session) as spark:
         from aclog.cli.spark.streams import follow_command
 
-        follow_command(spark, place, stream, how, directory, settings, authorizer.configs())
+        configs = authorizer.configs()
+        follow_command(spark, place, stream, how, directory, settings, configs, form=out_format, by_day=by_day)
 
 
 @app.command()
@@ -209,6 +223,8 @@ def ingest(
     report: ReportFlags,
     session: SessionFlags,
     mode: OutMode = Mode.ERROR,
+    out_format: OutFormatFlag = OutFormat.PARQUET,
+    by_day: ByDay = False,
 ) -> None:
     """Write a table of accesses from access logs, and a table of rejected lines with the reasons.
 
@@ -237,17 +253,28 @@ def ingest(
     if appending.appends and mode is not Mode.ERROR:
         raise ConfigError(f"--mode {mode}: not with --append and --follow, which add to a table")
     place = place_of(out) if appending.appends else check_new(out, mode)
-    elsewhere = appending.appends and any(isinstance(place_of(name), str) for name in (out, *paths))
+    elsewhere = appending.appends and (
+        out_format.is_table or any(isinstance(place_of(name), str) for name in (out, *paths))
+    )
+    if appending.appends and out_format is OutFormat.JSON:
+        raise ConfigError("--out-format json: not with --append and --follow: expected parquet, delta or iceberg")
+    if by_day and not (elsewhere and out_format.is_table):
+        raise ConfigError(
+            "--by-day: expected --append or --follow with --out-format delta or iceberg; --append on this "
+            "machine is by day already"
+        )
+    if appending.checkpoint is not None and not elsewhere:
+        raise ConfigError("--checkpoint: the ledger in DIR is the record of --append: expected another store or format")
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import append_command, ingest_command
         from aclog.cli.spark.streams import ingest_stream_command
 
         if elsewhere:
-            code = ingest_stream_command(spark, paths, place, layout, appending, report)
+            code = ingest_stream_command(spark, paths, place, layout, appending, report, form=out_format, by_day=by_day)
         elif isinstance(place, Path) and appending.appends:
             code = append_command(spark, paths, place, layout, appending=appending, report=report)
         else:
-            code = ingest_command(spark, paths, place, layout, report, mode=mode)
+            code = ingest_command(spark, paths, place, layout, report, mode=mode, out_format=out_format)
     raise Exit(code)
 
 
@@ -260,6 +287,7 @@ def usage(
     authorizer: AuthorizerFlags,
     session: SessionFlags,
     mode: OutMode = Mode.ERROR,
+    out_format: OutFormatFlag = OutFormat.PARQUET,
 ) -> None:
     """Report which ACLs the accesses of a log need, and which could be removed.
 
@@ -286,16 +314,26 @@ def usage(
         from aclog.cli.flags.accesses import window_end
         from aclog.cli.spark.commands import REPORTED, Policy, rules_of, usage_command
         from aclog.ops.policies import settings_of
-        from aclog.pipeline.outputs import check_absent
+        from aclog.pipeline.outputs import check_absent, in_format
 
-        check_absent(spark, place, mode, REPORTED)
+        check_absent(spark, place, mode, in_format(REPORTED, out_format))
         own_time = source.log is not None and source.as_of is None
         # a bad flag is reported before the source is read, which can take minutes
         settings, until = settings_of(authorizer), window_end(window.until)
         what, configs = "which ACLs are needed cannot be judged", authorizer.configs()
         rules, settings = rules_of(spark, source, settings, own_time=own_time, configs=configs, proves=what)
         policy = Policy(rules=rules, settings=settings, own_time=own_time)
-        usage_command(spark, requests.requests, place, policy, flags=window, until=until, moment=moment, mode=mode)
+        usage_command(
+            spark,
+            requests.requests,
+            place,
+            policy,
+            flags=window,
+            until=until,
+            moment=moment,
+            mode=mode,
+            out_format=out_format,
+        )
 
 
 @app.command()
@@ -307,6 +345,7 @@ def simulate(
     authorizer: AuthorizerFlags,
     session: SessionFlags,
     mode: OutMode = Mode.ERROR,
+    out_format: OutFormatFlag = OutFormat.PARQUET,
 ) -> None:
     """Report which accesses of a log a change of the ACLs would gain or lose.
 
@@ -335,14 +374,16 @@ def simulate(
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import TwoPolicies, simulate_command
         from aclog.ops.policies import settings_of
-        from aclog.pipeline.outputs import check_absent
+        from aclog.pipeline.outputs import PARQUET, check_absent, in_format
 
         after_flags, what = after.authorizer(authorizer), "which decisions change cannot be judged"
         settings = settings_of(authorizer), settings_of(after_flags)
         configs = authorizer.configs(), after_flags.configs()
-        check_absent(spark, place, mode)
+        check_absent(spark, place, mode, in_format(PARQUET, out_format))
         both = TwoPolicies.of(spark, source, after, settings, configs=configs, proves=what)
-        changes = simulate_command(spark, requests.requests, place, both.before, both.after, moment=moment, mode=mode)
+        changes = simulate_command(
+            spark, requests.requests, place, both.before, both.after, moment=moment, mode=mode, out_format=out_format
+        )
     raise Exit(int(changes))
 
 

@@ -60,9 +60,10 @@ from aclog.pipeline.history.intervals import (
     known_from,
 )
 from aclog.pipeline.log_copies import is_here
-from aclog.pipeline.output_directory import Mode, Place, hadoop_name
-from aclog.pipeline.outputs import PARQUET, Form, NewOutput, check_absent, new_output
+from aclog.pipeline.output_directory import Mode, OutFormat, Place
+from aclog.pipeline.outputs import PARQUET, Form, NewOutput, check_absent, in_format, new_output, rows_of_output
 from aclog.pipeline.storage import joined
+from aclog.pipeline.table_outputs import TableOutput
 from aclog.pipeline.usage import rejected_lines, unread_lines, usage
 from aclog.snapshots.deciding_kafka import possible_kafka
 from aclog.snapshots.image import Image
@@ -277,6 +278,7 @@ def authorize_command(
     *,
     moment: TableMoment = NEWEST,
     mode: Mode = Mode.ERROR,
+    out_format: OutFormat = OutFormat.PARQUET,
 ) -> int:
     """Write the requests with decision, rule and rule_id as Parquet, and print the number of each decision.
 
@@ -289,8 +291,11 @@ def authorize_command(
     """
     form = None if flags is None else flags.as_
     place = "" if form is None else "decided"
-    tables = PARQUET if form is None else WITH_EVENTS
-    source = _plain_files(spark, requests, out, moment, mode) or _RequestRows.of(spark, requests, policy, moment)
+    tables = in_format(PARQUET if form is None else WITH_EVENTS, out_format)
+    plain = None
+    if out_format is OutFormat.PARQUET:
+        plain = _plain_files(spark, requests, out, moment, mode)
+    source = plain or _RequestRows.of(spark, requests, policy, moment)
     with new_output(spark, out, tables, mode) as unfinished, source.files.verified():
         counts, reasons = source.decide(policy, unfinished, place, None if form is None else flags)
         if flags is not None and form is not None:
@@ -315,7 +320,9 @@ class _RequestRows:
         accesses, files = policy.accesses(spark, requests, moment)
         return cls(accesses=accesses, files=files)
 
-    def decide(self, policy: Policy, output: NewOutput, table: str, flags: DecidedFlags | None) -> _Counts:
+    def decide(
+        self, policy: Policy, output: NewOutput | TableOutput, table: str, flags: DecidedFlags | None
+    ) -> _Counts:
         """Write the decided rows; return the number of each decision, and the most frequent errors."""
         decided = _with_malformed(authorize(self.accesses, policy.rules, policy.settings, own_time=policy.own_time))
         if flags is not None and flags.as_ is not None:
@@ -336,8 +343,11 @@ class _PlainFiles:
     files: PinnedFiles
     schema: pa.Schema
 
-    def decide(self, policy: Policy, output: NewOutput, table: str, _flags: DecidedFlags | None) -> _Counts:
+    def decide(
+        self, policy: Policy, output: NewOutput | TableOutput, table: str, _flags: DecidedFlags | None
+    ) -> _Counts:
         """Do the same."""
+        assert isinstance(output, NewOutput)  # noqa: S101 - plain files are written as Parquet only
         by_code = output.write_files(
             table,
             partial(
@@ -370,7 +380,7 @@ def _plain_files(spark: SparkSession, requests: str, out: Place, moment: TableMo
     return _PlainFiles(spark=spark, parts=plain[0], files=plain[1], schema=schema)
 
 
-def _write_events(output: NewOutput, decided: str, flags: DecidedFlags, form: EventForm) -> None:
+def _write_events(output: NewOutput | TableOutput, decided: str, flags: DecidedFlags, form: EventForm) -> None:
     """Write an event for each decided row that is wanted."""
     written = output.read(decided)
     if form is EventForm.OCSF and (timeless := without_time(written)):
@@ -379,7 +389,7 @@ def _write_events(output: NewOutput, decided: str, flags: DecidedFlags, form: Ev
             "have a time: leave them out, or export --as cloudevents"
         )
     rows = written if flags.only is None else written.where(F.col("decision") == flags.only.upper())
-    output.write(events(rows, form, source=flags.event_source), "events", "json")
+    output.write(events(rows, form, source=flags.event_source), "events")
 
 
 def _with_malformed(decided: DataFrame) -> DataFrame:
@@ -399,7 +409,13 @@ def _reasons(written: DataFrame) -> list[tuple[str, int]]:
 # `aclog spark history`: every ACL with the interval in which it was in force, as Parquet.
 
 
-def history_command(spark: SparkSession, log: Path, out: Place, mode: Mode = Mode.ERROR) -> None:
+def history_command(
+    spark: SparkSession,
+    log: Path,
+    out: Place,
+    mode: Mode = Mode.ERROR,
+    out_format: OutFormat = OutFormat.PARQUET,
+) -> None:
     """Write the history of a log directory to `out`, a directory of Parquet files, and print its counts.
 
     `out` appears only once it is complete. Notes on the log come from `aclog.cli.spark.spark_session.check_log`.
@@ -412,12 +428,12 @@ def history_command(spark: SparkSession, log: Path, out: Place, mode: Mode = Mod
         PySparkException, Py4JJavaError: a job failed; its text holds the error of a segment that cannot be read.
 
     """
-    with contradictions_raised(spark, log), new_output(spark, out, mode=mode) as unfinished:
+    with contradictions_raised(spark, log), new_output(spark, out, in_format(PARQUET, out_format), mode) as unfinished:
         counts = _write(spark, log, unfinished)
     say(f"{out}: {counts['rules']:,} rules, {counts['in_force']:,} of them in force")
 
 
-def _write(spark: SparkSession, log: Path, output: NewOutput) -> dict[str, int]:
+def _write(spark: SparkSession, log: Path, output: NewOutput | TableOutput) -> dict[str, int]:
     rules = intervals_or_table(spark, log)
     if isinstance(rules, pa.Table):
         output.add(rules.select(COLUMNS), "")
@@ -622,6 +638,7 @@ def ingest_command(
     report: ReportFlags | None = None,
     *,
     mode: Mode = Mode.ERROR,
+    out_format: OutFormat = OutFormat.PARQUET,
 ) -> int:
     """Write `out`/accesses and `out`/rejects, print the counts, and warn of rejects; return the exit code.
 
@@ -630,11 +647,11 @@ def ingest_command(
 
     """
     report = report or ReportFlags()
-    check_absent(spark, out, mode, INGESTED)
+    check_absent(spark, out, mode, in_format(INGESTED, out_format))
     columns = column_pairs(flags.column or ())
     ingested = ingest(spark, paths, flags.kind, timezone=flags.timezone, columns=columns)
     try:
-        counts = write(ingested, out, max_reject_rate=report.max_reject_rate, mode=mode)
+        counts = write(ingested, out, max_reject_rate=report.max_reject_rate, mode=mode, form=out_format)
     except RejectRateError as error:
         write_summary(report.summary, out, error.counts, None, committed=False)
         complain(str(error))
@@ -660,6 +677,7 @@ def simulate_command(
     *,
     moment: TableMoment = NEWEST,
     mode: Mode = Mode.ERROR,
+    out_format: OutFormat = OutFormat.PARQUET,
 ) -> bool:
     """Write the accesses whose decision changes as Parquet, and print how many are gained and lost.
 
@@ -669,13 +687,15 @@ def simulate_command(
         ConfigError: `out` exists; the requests cannot be read, lack needed timestamps, or are rotated meanwhile.
 
     """
-    check_absent(spark, out, mode)
+    tables = in_format(PARQUET, out_format)
+    check_absent(spark, out, mode, tables)
     rows, files, bad = _access_rows(spark, requests, moment, before)
     sides = [(policy.rules, policy.settings) for policy in (before, after)]
     reported = simulated(rows, *sides, own_time=before.own_time).persist()  # small: read for the changes and the rest
     try:
-        with new_output(spark, out, mode=mode) as unfinished, files.verified():
-            unfinished.write(flips_of(reported, before.rules, after.rules))
+        with new_output(spark, out, tables, mode) as unfinished, files.verified():
+            flips = flips_of(reported, before.rules, after.rules)
+            unfinished.write(flips)
             malformed = 0 if bad is None else bad.count()
             parts = [undecided_of(reported), rejected_lines(spark, requests)]
             if bad is not None and malformed:
@@ -683,7 +703,7 @@ def simulate_command(
     finally:
         reported.unpersist()
     unread = may_flip(UnreadAccesses.sum_of(parts), *((each.rules, each.settings) for each in (before, after)))
-    changed = _show(spark.read.parquet(hadoop_name(out)), unread, (before.rules, after.rules))
+    changed = _show(rows_of_output(spark, out, tables[""], flips.schema), unread, (before.rules, after.rules))
     if malformed:
         warn(f"{plural(malformed, 'line')} skipped: no accesses")
     if unread:
@@ -759,6 +779,7 @@ def usage_command(
     until: datetime | None = None,
     moment: TableMoment = NEWEST,
     mode: Mode = Mode.ERROR,
+    out_format: OutFormat = OutFormat.PARQUET,
 ) -> None:
     """Write `out`/rules, `out`/denied and `out`/holes as Parquet, and print a summary.
 
@@ -768,7 +789,7 @@ def usage_command(
         ConfigError: `out` exists; the requests cannot be read, are rotated meanwhile, or none of them has a timestamp.
 
     """
-    check_absent(spark, out, mode, REPORTED)
+    check_absent(spark, out, mode, in_format(REPORTED, out_format))
     rows, files, unread = _usage_rows(spark, requests, moment)
     with files.verified():
         malformed = unread.count() if unread is not None else 0
@@ -786,7 +807,7 @@ def usage_command(
             unread=unknown,
         )
     tables = {"rules": usage_report.rules, "denied": usage_report.denied, "holes": usage_report.holes}
-    with new_output(spark, out, REPORTED, mode) as unfinished:
+    with new_output(spark, out, in_format(REPORTED, out_format), mode) as unfinished:
         for name, table in tables.items():
             unfinished.add(table, name)
     together = f"{out}/rules: all removable ACLs can be removed together"

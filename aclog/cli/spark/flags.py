@@ -14,7 +14,7 @@ from aclog.cli.flags.source import log_place
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.event_form import EventForm
-from aclog.pipeline.output_directory import Mode, Place
+from aclog.pipeline.output_directory import Mode, OutFormat, Place
 
 if TYPE_CHECKING:
     from aclog.usage.accesses.table_formats import TableMoment
@@ -77,6 +77,21 @@ AppendMode: TypeAlias = Annotated[
         help="If DIR exists: [cyan]error[/], [cyan]overwrite[/] the output that the command wrote there before, or "
         "[cyan]append[/] rows to it, with the same columns.",
     ),
+]
+
+
+OutFormatFlag: TypeAlias = Annotated[
+    OutFormat,
+    Option(
+        "--out-format",
+        metavar="FORMAT",
+        help="[cyan]parquet[/], [cyan]json[/] (lines), [cyan]delta[/], or [cyan]iceberg[/], whose --out is "
+        "CATALOG.DATABASE.TABLE; the last two need a package (--packages).",
+    ),
+]
+ByDay: TypeAlias = Annotated[
+    bool,
+    Option("--by-day", metavar="", help="Partition accesses by the day (UTC) of their time, in the column day."),
 ]
 
 
@@ -272,6 +287,15 @@ class AppendFlags:
     interval: Annotated[
         float, Option("--interval", metavar="SECONDS", help="With --follow: the time between two checks.")
     ] = 10.0
+    checkpoint: Annotated[
+        str | None,
+        Option(
+            "--checkpoint",
+            metavar="DIR",
+            help="With --append or --follow in another store or a table format: Spark's record of what is done.",
+            show_default="DIR/_checkpoint",
+        ),
+    ] = None
 
     @property
     def appends(self) -> bool:

@@ -12,6 +12,7 @@ from aclog.cli.options import FilePath, Option
 from aclog.cli.signals import Stop, on_signals
 from aclog.cli.spark.flags import AppendFlags, IngestFlags, ReportFlags, column_pairs
 from aclog.metalog.errors import ConfigError, MetadataError, plural
+from aclog.pipeline.output_directory import OutFormat
 from aclog.terminal.output import complain, note, say, utc_text, warn
 
 if TYPE_CHECKING:
@@ -170,6 +171,9 @@ def follow_command(
     log: Path,
     settings: "Settings",
     configs: frozenset[str],
+    *,
+    form: OutFormat = OutFormat.PARQUET,
+    by_day: bool = False,
 ) -> None:
     """Decide accesses as they arrive until SIGTERM or SIGINT, and print a line per batch.
 
@@ -201,7 +205,7 @@ def follow_command(
     warn_of_unknown_kafka(followed.rules)
     stated = {"command": "follow", "requests": flags.requests}
     checkpoint = None if flags.checkpoint is None else place_of(flags.checkpoint)
-    with stream_output(spark, out, checkpoint, stated) as output:
+    with stream_output(spark, out, checkpoint, stated, form, by_day=by_day) as output:
         stream = DecidedStream(
             spark=spark,
             accesses=accesses,
@@ -228,6 +232,9 @@ def ingest_stream_command(
     flags: IngestFlags,
     appending: AppendFlags,
     report: ReportFlags,
+    *,
+    form: OutFormat = OutFormat.PARQUET,
+    by_day: bool = False,
 ) -> int:
     """Append the lines of new files of any store to `out`, once or until a signal comes; return the exit code.
 
@@ -237,6 +244,7 @@ def ingest_stream_command(
     """
     from aclog.cli.spark.commands import STDOUT, write_summary
     from aclog.pipeline.accesses import Counts, Layout, RejectRateError
+    from aclog.pipeline.output_directory import place_of
     from aclog.pipeline.streams.batches import stream_output
     from aclog.pipeline.streams.ingestion import IngestedStream
     from aclog.pipeline.streams.taken_files import TakenFiles
@@ -250,7 +258,8 @@ def ingest_stream_command(
             say(f"batch {number}: {text}", flush=True)
 
     stated = {"command": "ingest", "paths": " ".join(paths), "kind": layout.kind.value, "timezone": layout.zone}
-    with stream_output(spark, out, None, stated) as output:
+    checkpoint = None if appending.checkpoint is None else place_of(appending.checkpoint)
+    with stream_output(spark, out, checkpoint, stated, form, by_day=by_day) as output:
         stream = IngestedStream(
             spark=spark,
             paths=paths,

@@ -53,8 +53,9 @@ from aclog.pipeline.accesses.tables import (
     rows_of_parquet,
     source_of,
 )
-from aclog.pipeline.output_directory import Mode, place_of
-from aclog.pipeline.outputs import Form, NewOutput, new_output
+from aclog.pipeline.output_directory import Mode, OutFormat, place_of
+from aclog.pipeline.outputs import Form, NewOutput, in_format, new_output
+from aclog.pipeline.table_outputs import TableOutput
 from aclog.terminal.notices import BYTES, progress
 from aclog.usage.accesses.access_log import LEDGER, ContentKey, Part, new_parts
 
@@ -454,7 +455,12 @@ INGESTED: Final[Mapping[str, Form]] = {"accesses": "parquet", "rejects": "parque
 
 
 def write(
-    ingested: Ingested, out: Path | str, *, max_reject_rate: float | None = None, mode: Mode = Mode.ERROR
+    ingested: Ingested,
+    out: Path | str,
+    *,
+    max_reject_rate: float | None = None,
+    mode: Mode = Mode.ERROR,
+    form: OutFormat = OutFormat.PARQUET,
 ) -> Counts:
     """Write `out`/accesses and `out`/rejects as Parquet, and return the counts.
 
@@ -470,8 +476,8 @@ def write(
     if mode is Mode.APPEND:
         raise ConfigError("ingested lines are not appended by a mode: expected `append`, which adds each line once")
     place = place_of(out)
-    with new_output(ingested.files.spark, place, INGESTED, mode) as unfinished:
-        if isinstance(unfinished.at, Path):
+    with new_output(ingested.files.spark, place, in_format(INGESTED, form), mode) as unfinished:
+        if isinstance(unfinished, NewOutput) and isinstance(unfinished.at, Path) and form is OutFormat.PARQUET:
             counts = _write_in_tasks(ingested, unfinished.at, max_reject_rate)
         else:
             counts = _write_by_spark(ingested, unfinished, max_reject_rate)
@@ -488,7 +494,7 @@ def _write_in_tasks(ingested: Ingested, directory: Path, max_reject_rate: float 
     return counts
 
 
-def _write_by_spark(ingested: Ingested, output: NewOutput, max_reject_rate: float | None) -> Counts:
+def _write_by_spark(ingested: Ingested, output: NewOutput | TableOutput, max_reject_rate: float | None) -> Counts:
     rows = split_rows(ingested.rows, ingested.split).persist(StorageLevel.DISK_ONLY)
     try:
         with ingested.files.verified(), readable_errors(ingested.paths):

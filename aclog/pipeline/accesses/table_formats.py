@@ -13,6 +13,7 @@ from pyspark.sql.types import LongType
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.storage import local_path, names_in, read_bytes
+from aclog.pipeline.table_outputs import PACKAGES
 from aclog.usage.accesses.access_batch import BEGINNING, AccessForm, form_of
 from aclog.usage.accesses.lines import packing_of
 from aclog.usage.accesses.table_formats import (
@@ -64,16 +65,6 @@ def check_loose(spark: SparkSession, files: Sequence[str]) -> None:
 # Their rows.
 
 
-_PACKAGES: Final = {
-    TableFormat.DELTA: ("io.delta.tables.DeltaTable", "io.delta:delta-spark_{}_2.13:VERSION"),
-    TableFormat.ICEBERG: (
-        "org.apache.iceberg.spark.source.IcebergSource",
-        "org.apache.iceberg:iceberg-spark-runtime-{}_2.13:VERSION",
-    ),
-}
-"""A class of each package, and the package for a version of Spark."""
-
-
 def table_frame(spark: SparkSession, table: TableRoot, moment: TableMoment) -> DataFrame:
     """Return the rows of one version of a table: all jobs over the frame read the same.
 
@@ -81,7 +72,7 @@ def table_frame(spark: SparkSession, table: TableRoot, moment: TableMoment) -> D
         ConfigError: its package is not on Spark's classpath, an unsupported format, or no such version.
 
     """
-    if table.format not in _PACKAGES:
+    if table.format not in PACKAGES:
         raise ConfigError(unreadable(table))
     _need_package(spark, table)
     reader = _delta if table.format is TableFormat.DELTA else _iceberg
@@ -94,7 +85,7 @@ def table_frame(spark: SparkSession, table: TableRoot, moment: TableMoment) -> D
 
 
 def _need_package(spark: SparkSession, table: TableRoot) -> None:
-    name, package = _PACKAGES[table.format]
+    name, package = PACKAGES[table.format]
     jvm: Any = spark.sparkContext._jvm
     try:
         jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(name)

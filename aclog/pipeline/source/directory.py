@@ -509,6 +509,11 @@ def read_options(spark_options: Mapping[str, str]) -> Options:
 
     """
     names = {name.lower(): name for name in NAMES}
+    if {"owner", "provider"} <= {name.lower() for name in spark_options}:
+        raise ConfigError(
+            "CREATE TABLE ... USING aclog: Spark passes the options of a table to no query of a Python data source: "
+            "expected CREATE TEMPORARY VIEW, or CREATE GLOBAL TEMPORARY VIEW for all sessions of an application"
+        )
     values, kafka = {}, {}
     for name, value in spark_options.items():
         if name.lower().startswith(KAFKA):

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from attrs import define, field, frozen
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from aclog.metalog.errors import ConfigError
@@ -27,7 +28,8 @@ from aclog.metalog.filelog.files import fsync_directory
 from aclog.metalog.filelog.locks import WriterLock
 from aclog.pipeline import storage
 from aclog.pipeline.accesses.ingestion import fsync_file
-from aclog.pipeline.output_directory import Place, hadoop_name, place_of
+from aclog.pipeline.output_directory import OutFormat, Place, hadoop_name, place_of
+from aclog.pipeline.table_outputs import TableOutput, check_format
 
 CHECKPOINT: Final = "_checkpoint"
 """The checkpoint in the directory of the output: Spark skips names that begin with `_`."""
@@ -47,14 +49,28 @@ class StreamOutput:
     checkpoint: str
     token: str
     """The random name of the stream."""
+    tables: TableOutput | None = None
+    """The tables of Delta or Iceberg; None: Parquet files."""
 
-    def publish(self, frame: DataFrame, number: int, table: str = "") -> str:
-        """Write the rows of a batch as one file of a table, unless it has been, and return the file's URI.
+    @contextmanager
+    def published(self, frame: DataFrame, number: int, table: str = "") -> Iterator[DataFrame]:
+        """Write the rows of a batch to a table, unless they have been, and yield them.
 
         Raises:
             ConfigError: the store cannot be reached.
 
         """
+        if self.tables is None:
+            yield self.spark.read.parquet(self._publish_file(frame, number, table))
+            return
+        rows = frame.persist(StorageLevel.DISK_ONLY)  # a table has other batches too
+        try:
+            self.tables.write_batch(rows, self.token, number, table)
+            yield rows
+        finally:
+            rows.unpersist()
+
+    def _publish_file(self, frame: DataFrame, number: int, table: str) -> str:
         directory = storage.joined(self.at, table) if table else self.at
         name = f"batch-{number:012d}.parquet"
         target = storage.joined(directory, name)
@@ -91,9 +107,17 @@ def _local(name: str) -> Path | None:
 
 @contextmanager
 def stream_output(
-    spark: SparkSession, out: Place, checkpoint: Place | None, stated: Mapping[str, str]
+    spark: SparkSession,
+    out: Place,
+    checkpoint: Place | None,
+    stated: Mapping[str, str],
+    form: OutFormat = OutFormat.PARQUET,
+    *,
+    by_day: bool = False,
 ) -> Iterator[StreamOutput]:
     """Yield the output of a stream that begins or continues; `stated` must be the same each time.
+
+    A table of Iceberg has no directory of its own: its stream is identified by its checkpoint.
 
     On this machine, another process is excluded meanwhile. In another store, two processes with one output overwrite
     no file, and Spark ends the one whose batch the other one has begun.
@@ -103,6 +127,17 @@ def stream_output(
         LockedError: another process writes to it.
 
     """
+    check_format(spark, out, form)
+    tables = TableOutput(spark=spark, out=out, form=form, by_day=by_day) if form.is_table else None
+    if tables is None and by_day:
+        raise ConfigError("--by-day: a batch is one file of Parquet: expected --out-format delta or iceberg")
+    if form is OutFormat.JSON:
+        raise ConfigError("--out-format json: a stream writes parquet, delta or iceberg")
+    stated = {**stated, "format": form.value, "day": str(by_day)}
+    if form is OutFormat.ICEBERG:
+        if checkpoint is None:
+            raise ConfigError("--out-format iceberg: expected --checkpoint DIR, as a table has no directory for it")
+        stated, out = {**stated, "table": str(out)}, checkpoint
     lock = None
     if isinstance(out, Path):
         if not out.absolute().parent.is_dir():
@@ -114,7 +149,7 @@ def stream_output(
         progress = storage.joined(at, CHECKPOINT) if checkpoint is None else hadoop_name(checkpoint)
         token = _Tokens(spark, at, progress, dict(stated)).token()
         _clear(spark, storage.joined(at, _STAGING))
-        yield StreamOutput(spark=spark, at=at, checkpoint=progress, token=token)
+        yield StreamOutput(spark=spark, at=at, checkpoint=progress, token=token, tables=tables)
     finally:
         if lock is not None:
             lock.close()
@@ -144,6 +179,8 @@ class _Tokens:
             self._check_new(there)
             here = {"stream": secrets.token_hex(16), **self.stated}
             self._write(self.out, here)
+        if self.out == self.checkpoint:
+            there = here
         for key, value in self.stated.items():
             if here.get(key) != value:
                 raise ConfigError(
@@ -171,7 +208,7 @@ class _Tokens:
     def _has_batches(self) -> bool:
         names = storage.children(self.spark, self.out)
         below = (name for table in names for name in storage.children(self.spark, storage.joined(self.out, table)))
-        return any(name.startswith("batch-") for name in (*names, *below))
+        return any(name.startswith(("batch-", "_delta_log")) for name in (*names, *below))
 
     def _read(self, directory: str) -> dict[str, str] | None:
         name = storage.joined(directory, _STATE, _NAME)

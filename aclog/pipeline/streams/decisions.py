@@ -211,8 +211,9 @@ class DecidedStream:
                 self._sent.close()
             self._sent = SentRules.of(self.spark, self.followed.rules, self.followed.deciding)
         rows = with_malformed_reasons(decided(self.accesses.rows(batch), self._sent, self.lost_within))
-        written = self.spark.read.parquet(self.output.publish(rows, number))
-        self.report(self._summary(written, number))
+        with self.output.published(rows, number) as written:
+            summary = self._summary(written, number)
+        self.report(summary)
 
     def _summary(self, written: DataFrame, number: int) -> DecidedBatch:
         ahead = F.col(TIMESTAMP) > F.timestamp_millis(F.lit(self.followed.end_time))

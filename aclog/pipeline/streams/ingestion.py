@@ -61,7 +61,8 @@ class IngestedStream:
             counts = counts_of(rows)
             check_rejects(counts, self.max_reject_rate)
             for table in SCHEMAS:
-                self.output.publish(rows.where(F.col(table).isNotNull()).select(f"{table}.*"), number, table)
+                with self.output.published(rows.where(F.col(table).isNotNull()).select(f"{table}.*"), number, table):
+                    pass
         finally:
             rows.unpersist()
         return counts

@@ -255,3 +255,17 @@ def test_every_column_has_a_comment(spark: SparkSession):
             assert inside.metadata == {"comment": FIELD_COMMENTS[column.name][inside.name]}
     chosen = StructType([field for field in frame.schema if field.name in {"offset", "acl"}])
     assert spark.read.format("aclog").schema(chosen).load(str(SMALL)).count() == frame.count()
+
+
+def test_tables_and_views_of_sql(spark):
+    """Spark gives no options to the queries of a table; a view has them, also in all sessions of an application."""
+    options = f"USING aclog OPTIONS (path '{SMALL}')"
+    with pytest.raises(PySparkException, match="expected CREATE TEMPORARY VIEW, or CREATE GLOBAL TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE of_log {options}")
+    spark.sql(f"CREATE GLOBAL TEMPORARY VIEW of_log {options}")
+    try:
+        count = "SELECT count(*) AS rows FROM global_temp.of_log"
+        expected = spark.read.format("aclog").load(str(SMALL)).count()
+        assert spark.newSession().sql(count).first().rows == expected
+    finally:
+        spark.catalog.dropGlobalTempView("of_log")

@@ -43,7 +43,7 @@ from tests.support.spark.jvm import submit_arguments
 
 JARS = BUILD.parent / "spark-kafka"
 PARTITIONS = 3
-_PATIENCE = 240.0
+_PATIENCE = 400.0
 _RULE = acl("t", "User:a")
 
 
@@ -188,7 +188,7 @@ class Command:
         process = self.start("--interval", "0.1")
         try:
             if not early:
-                wanted, deadline = self.batches + rnd.randrange(1, 3), time.monotonic() + _PATIENCE
+                wanted, deadline = self.batches + 1, time.monotonic() + _PATIENCE
                 while self.batches < wanted:
                     if time.monotonic() > deadline or process.poll() is not None:
                         raise RuntimeError(self.output)
@@ -244,7 +244,8 @@ def _topic(home: Path, seed: int, bootstrap: str) -> tuple[Writer, Command]:
     properties = client_properties(bootstrap)
     topic = f"accesses-{uuid4().hex[:8]}"
     new = NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1)
-    AdminClient(properties).create_topics([new])[topic].result(SECONDS)
+    admin = AdminClient(properties)  # it ends with the last reference
+    admin.create_topics([new])[topic].result(SECONDS)
     config = home / "client.properties"
     login = f'{PLAIN} required username="admin" password="{password("admin")}";'
     config.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={login}\n")

@@ -1,0 +1,170 @@
+"""Outputs in table formats: Delta and Iceberg, whose own transactions publish them.
+
+A table of Delta is a directory of any store; one of Iceberg has a name in a catalog of the session. A batch of a stream
+is written once: Delta records the application and its number in the transaction (txnAppId, txnVersion), and ignores a
+repetition. Iceberg gets them as properties of the snapshot, which are read before a batch is written.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from attrs import field, frozen
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline import storage
+from aclog.pipeline.output_directory import Mode, OutFormat, Place, hadoop_name
+from aclog.usage.accesses.table_formats import TableFormat
+
+PACKAGES: Final = {
+    TableFormat.DELTA: ("io.delta.tables.DeltaTable", "io.delta:delta-spark_{}_2.13:VERSION"),
+    TableFormat.ICEBERG: (
+        "org.apache.iceberg.spark.source.IcebergSource",
+        "org.apache.iceberg:iceberg-spark-runtime-{}_2.13:VERSION",
+    ),
+}
+"""A class of each package, and the package for a version of Spark."""
+DAY: Final = "day"
+_APPLICATION, _BATCH = "aclog-stream", "aclog-batch"
+_NAME: Final = re.compile(r"[\w-]+(\.[\w-]+)+")
+
+
+def check_format(spark: SparkSession, out: Place, form: OutFormat) -> None:
+    """Refuse a format that the session cannot write.
+
+    Raises:
+        ConfigError: its package is not on Spark's classpath, or `out` is not the name of a table of Iceberg.
+
+    """
+    if form not in {OutFormat.DELTA, OutFormat.ICEBERG}:
+        return
+    name, package = PACKAGES[TableFormat[form.name]]
+    jvm: Any = spark.sparkContext._jvm
+    try:
+        jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(name)
+    except Py4JJavaError as error:
+        minor = ".".join(spark.version.split(".")[:2])
+        raise ConfigError(
+            f"--out-format {form}: Spark writes it by a package: expected --packages {package.format(minor)}, with its "
+            f"newest version for Spark {minor}, if there is one (docs/spark.md: Delta and Iceberg)"
+        ) from error
+    if form is OutFormat.ICEBERG and not _NAME.fullmatch(str(out)):
+        raise ConfigError(f"--out {out}: expected CATALOG.DATABASE.TABLE, a table of a catalog of Iceberg in --conf")
+
+
+@frozen(kw_only=True)
+class TableOutput:
+    """The tables of an output: `out` itself, or for several tables one each."""
+
+    spark: SparkSession
+    out: Place
+    form: OutFormat
+    mode: Mode = Mode.ERROR
+    by_day: bool = False
+    _kept: dict[str, DataFrame] = field(factory=dict, init=False, repr=False)
+    """The rows that were appended to tables, which have others too."""
+
+    def close(self) -> None:
+        """Forget the rows that were appended."""
+        for rows in self._kept.values():
+            rows.unpersist()
+
+    def place(self, table: str = "") -> str:
+        """Return the path or the name of a table."""
+        if self.form is OutFormat.ICEBERG:
+            return f"{self.out}_{table}" if table else str(self.out)
+        return storage.joined(hadoop_name(self.out), table) if table else hadoop_name(self.out)
+
+    def exists(self, table: str = "") -> bool:
+        """Return whether there is a table."""
+        place = self.place(table)
+        if self.form is OutFormat.ICEBERG:
+            return bool(self.spark.catalog.tableExists(place))
+        return storage.exists(self.spark, place)
+
+    def read(self, table: str = "") -> DataFrame:
+        """Return the rows of a table; after an append, those that were appended."""
+        if table in self._kept:
+            return self._kept[table]
+        place = self.place(table)
+        if self.form is OutFormat.ICEBERG:
+            self.spark.catalog.refreshTable(place)  # each session has a cache: a stream writes in one of its own
+            return self.spark.table(place)
+        return self.spark.read.format(self.form.value).load(place)
+
+    def write(self, frame: DataFrame, table: str = "") -> None:
+        """Write the rows of a table in one transaction.
+
+        Raises:
+            ConfigError: the table exists, and the mode is `error`.
+
+        """
+        if self.mode is Mode.ERROR and self.exists(table):
+            raise ConfigError(f"{self.place(table)}: exists already: expected a new name, or --mode overwrite")
+        rows = with_day(frame) if self.by_day else frame
+        if self.mode is Mode.APPEND:
+            rows = self._kept[table] = rows.persist(StorageLevel.DISK_ONLY)
+        if self.form is OutFormat.ICEBERG:
+            self._write_iceberg(rows, table)
+            return
+        writer = rows.write.format("delta").mode({Mode.ERROR: "error"}.get(self.mode, self.mode.value))
+        if self.mode is Mode.OVERWRITE:
+            writer = writer.option("overwriteSchema", value=True)
+        (writer.partitionBy(DAY) if self.by_day else writer).save(self.place(table))
+
+    def add(self, rows: pa.Table, table: str) -> None:
+        """Write a small table."""
+        self.write(self.spark.createDataFrame(rows), table)
+
+    def write_batch(self, frame: DataFrame, stream: str, number: int, table: str = "") -> None:
+        """Write a batch of a stream, unless it has been. `stream` is its random name."""
+        rows, application = with_day(frame) if self.by_day else frame, f"{stream}-{table}"
+        if self.form is OutFormat.ICEBERG:
+            self._write_iceberg_batch(rows, application, number, table)
+            return
+        writer = rows.write.format("delta").mode("append")
+        writer = writer.options(txnAppId=application, txnVersion=number)
+        (writer.partitionBy(DAY) if self.by_day else writer).save(self.place(table))
+
+    def _write_iceberg(self, rows: DataFrame, table: str) -> None:
+        if self.mode is Mode.APPEND and self.exists(table):
+            rows.writeTo(self.place(table)).append()
+            return
+        writer = rows.writeTo(self.place(table)).using("iceberg")
+        if self.by_day:
+            writer = writer.partitionedBy(F.col(DAY))
+        if self.mode is Mode.OVERWRITE:
+            writer.createOrReplace()
+        else:
+            writer.create()
+
+    def _write_iceberg_batch(self, rows: DataFrame, application: str, number: int, table: str) -> None:
+        place = self.place(table)
+        if not self.exists(table):
+            empty = rows.limit(0).writeTo(place).using("iceberg")
+            (empty.partitionedBy(F.col(DAY)) if self.by_day else empty).create()
+        summary, session = F.col("summary"), rows.sparkSession
+        session.catalog.refreshTable(place)
+        snapshots = session.table(f"{place}.snapshots").where(summary[_APPLICATION] == application)
+        newest = snapshots.select(F.max(summary[_BATCH].cast("long")).alias("newest")).collect()[0]["newest"]
+        if newest is None or newest < number:
+            properties: Mapping[str, str] = {_APPLICATION: application, _BATCH: str(number)}
+            writer = rows.writeTo(place)
+            for name, value in properties.items():
+                writer = writer.option(f"snapshot-property.{name}", value)
+            writer.append()
+
+
+def with_day(frame: DataFrame) -> DataFrame:
+    """Return the rows with the day (UTC) of their `timestamp`. Raises ConfigError: no such column, or one named day."""
+    names = {name.lower() for name in frame.columns}
+    if "timestamp" not in names:
+        raise ConfigError("--by-day: the rows have no column 'timestamp'")
+    if DAY in names:
+        raise ConfigError(f"--by-day: the rows have a column {DAY!r} already: rename it")
+    return frame.withColumn(DAY, F.to_date("timestamp"))
