@@ -228,7 +228,7 @@ STEPS = 13
 def job(spark, out):
     with new_output(spark, out, TABLES) as output:
         output.write(spark.range(30, numPartitions=3), "a")
-        output.write(spark.range(20, numPartitions=2), "b", "json")
+        output.write(spark.range(20, numPartitions=2), "b")
         output.add(pa.table({"id": list(range(10))}), "c")
 
 
