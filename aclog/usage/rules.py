@@ -50,6 +50,8 @@ def deciding_rules_of_log(directory: Path, settings: Settings) -> tuple[Rules, S
         times = _Times.of(reader, start)
         intervals = _Intervals(times)
         for change in history_from(start, reader):
+            if change.end_offset > int(intervals.times.ends[-1]):  # the log has grown since its times were read
+                times = intervals.times = times.extended(reader)
             intervals.add(change)
         rules = Rules.of_table(intervals.table(), known_from=times.known_from)
         return rules.by_kafka(settings, lambda controllers: _kafka_of(reader, start, times, controllers=controllers))
@@ -230,9 +232,12 @@ class FollowedRules:
         return False
 
     def _replay(self, reader: LogReader) -> bool:
-        self._watch.log, changed, end = reader, False, reader.high_watermark()
-        while self._watch.end_offset < end:
-            for change in self._watch.step(0):
+        self._watch.log, changed = reader, False
+        while self._watch.end_offset < int(self._times.ends[-1]):
+            changes = self._watch.step(0)
+            if self._watch.end_offset > int(self._times.ends[-1]):  # the log has grown since its times were read
+                self._times = self._intervals.times = self._times.extended(reader)
+            for change in changes:
                 if change.gap:
                     raise LogError(
                         f"{reader.name}: retention has removed records that were not read: their changes of ACLs are "

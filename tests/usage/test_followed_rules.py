@@ -9,6 +9,7 @@ from aclog.authorizer.settings import Settings
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.files import segment_name
+from aclog.usage import rules
 from aclog.usage.rules import FollowedRules, deciding_rules_of_log
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, registration, removal
@@ -19,13 +20,13 @@ NAMES = ("visible_from", "visible_to", "content_of", "record_ends")
 
 def check(followed: FollowedRules, directory: Path, settings: Settings) -> None:
     """Compare with a reading of the whole log."""
-    rules, deciding = deciding_rules_of_log(directory, settings)
-    assert followed.rules.table.equals(rules.table)
+    whole, deciding = deciding_rules_of_log(directory, settings)
+    assert followed.rules.table.equals(whole.table)
     assert all(
-        np.array_equal(getattr(followed.rules.intervals, name), getattr(rules.intervals, name)) for name in NAMES
+        np.array_equal(getattr(followed.rules.intervals, name), getattr(whole.intervals, name)) for name in NAMES
     )
-    assert followed.rules.intervals.known_from == rules.intervals.known_from
-    assert followed.rules.intervals.kafka == rules.intervals.kafka
+    assert followed.rules.intervals.known_from == whole.intervals.known_from
+    assert followed.rules.intervals.kafka == whole.intervals.kafka
     assert followed.deciding == deciding
 
 
@@ -75,3 +76,24 @@ def test_records_that_retention_has_removed_unread(tmp_path):
     write_log(tmp_path / "log", [acl(7)], base=6)
     with pytest.raises(LogError):
         followed.update()
+
+
+def test_a_log_that_grows_while_it_is_read(tmp_path, monkeypatch):
+    steps, of = [[acl(1)], [acl(2)], [removal(1)]], rules._Times.of
+    for read in (
+        lambda log: FollowedRules.of(log, Settings()).rules,
+        lambda log: deciding_rules_of_log(log, Settings())[0],
+    ):
+        log = write_log(tmp_path / "log", *steps[:1])
+
+        def growing(reader, start, log=log):
+            times = of(reader, start)
+            write_log(log, *steps)
+            return times
+
+        monkeypatch.setattr(rules._Times, "of", growing)
+        grown = read(log)
+        monkeypatch.undo()
+        whole = deciding_rules_of_log(log, Settings())[0]
+        assert len(grown.table) in {1, 2}
+        assert grown.table.equals(whole.table.slice(0, len(grown.table)))
