@@ -567,12 +567,17 @@ class NamesIndex:
                     break
         begin: list[Entry] = []
         contain: list[Entry] = []
-        for _, lower, (is_name, *parts) in self._come:
-            if needle in lower:
-                entry = tuple(parts) if is_name else parts[0]
-                (begin if _begins(entry, lower, needle) else contain).append(entry)
+        for item in self._come:
+            at = item[1].find(needle)
+            if at < 0:
+                continue
+            entry = _entry_of(item)
+            if at == 0 or _begins(entry, item[1], needle):
+                begin.append(entry)
                 if len(begin) == most:  # the others are longer
                     break
+            elif len(contain) < most:
+                contain.append(entry)
         if not begin and not contain:
             return list(matches)
 
@@ -580,7 +585,7 @@ class NamesIndex:
             lower = _entry_text(entry)
             return not _begins(entry, lower, needle), len(lower), lower
 
-        return nsmallest(most, [*matches, *begin, *contain[:most]], key=order)
+        return nsmallest(most, [*matches, *begin, *contain], key=order)
 
     def _beginning(self, needle: str, most: int) -> list[int]:
         """Return the first places of entries that begin with a text, in order."""
@@ -607,6 +612,11 @@ class NamesIndex:
             place = int(np.searchsorted(self._starts, at, "right")) - 1
             yield place
             at = int(self._starts[place + 1]) if place + 1 < len(self._starts) else len(self._joined)
+
+
+def _entry_of(item: _Come) -> Entry:
+    is_name, *parts = item[2]
+    return tuple(parts) if is_name else parts[0]
 
 
 def _come(entry: Entry) -> _Come:

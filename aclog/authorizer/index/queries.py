@@ -208,7 +208,10 @@ def _of_rows(index: AclIndex, acl_filter: AclBindingFilter, rows: layout.Int32s)
         for row in block[_entry_matches(columns, acl_filter, block)].tolist():
             if row not in removed:
                 yield base.rule(row)
-    yield from map(rule_of, index.overlay.added.values())
+    added, principal = index.overlay.added.values(), acl_filter.principal
+    if principal is not None:  # thousands were added, of which few are about a principal: no objects for the others
+        added = (record for record in added if record.principal == principal)
+    yield from map(rule_of, added)
 
 
 def _entry_matches(columns: RowColumns, acl_filter: AclBindingFilter, rows: layout.Int32s) -> Bools:
