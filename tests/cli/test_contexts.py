@@ -40,7 +40,7 @@ READS = {
     "mirror", "plan", "rollback", "drift", "pdp", "mcp", "query", "report",
     "accesses usage", "accesses index", "accesses unused", "accesses denied", "accesses simulate", "accesses suggest",
     "spark history", "spark when",
-    "spark authorize", "spark usage", "spark simulate", "spark usage-index", "spark suggest",
+    "spark authorize", "spark follow", "spark usage", "spark simulate", "spark usage-index", "spark suggest",
 }  # fmt: skip
 """Commands that only read what their source flags name."""
 VALUES = {
