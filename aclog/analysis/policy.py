@@ -24,7 +24,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclPermissionType, PatternType, ResourceType
-from aclog.authorizer.index.acl_index import AclIndex, Resource, TouchedNames, touched_names
+from aclog.authorizer.index.acl_index import AclIndex, Resource, TouchedNames, added_for, key_of, touched_names
 from aclog.authorizer.index.base import LONGEST_REMEMBERED, Base, pairs_of, row_columns
 from aclog.authorizer.index.layout import ALL_OPERATIONS, Generations, Int32s, resource_name, split_pair
 from aclog.authorizer.index.scan_order import name_ranks
@@ -378,7 +378,20 @@ class Estate:
         """Return at least those of `under` on which a principal has cells, in time proportional to its ACLs."""
         if root.literal:
             return []
-        return self._joined(root, self._readings.under_of(self.index.base, root, principal))
+        index, keys = self.index, self.index.base.resources
+        resources: dict[tuple[str, bool], Resource] = {}
+        for number in self._readings.under_of(index.base, root, principal):
+            key = keys.key(number)
+            name, literal = resource_name(key), key[-1] == _LITERAL
+            touched = index.overlay.resource(root.kind, name, literal=literal)
+            resources[name, literal] = Resource(name, literal=literal, number=number, touched=touched)
+        for record in added_for(index, principal):
+            kind, name, literal = key_of(record)
+            if kind == root.kind and (name, literal) not in resources and name.startswith(root.name):
+                touched = index.overlay.resource(kind, name, literal=literal)
+                if touched is not None:  # LITERAL `*` is apart
+                    resources[name, literal] = Resource(name, literal=literal, number=touched.number, touched=touched)
+        return [each for each in resources.values() if each.literal or each.name != root.name]
 
     def has_at_most(self, root: Root, most: int) -> bool:
         """Return whether the patterns that cover names of a root have at most this many cells."""

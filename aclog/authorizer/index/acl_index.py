@@ -420,6 +420,17 @@ def touched_names(index: AclIndex) -> TouchedNames:
     return names
 
 
+def added_for(index: AclIndex, principal: str) -> Sequence[AccessControlEntryRecord]:
+    """Return the ACLs of a principal that were added since the base was built."""
+    by_principal: dict[str, list[AccessControlEntryRecord]] | None = index.memo.get("added_for")
+    if by_principal is None:
+        by_principal = {}
+        for record in index.overlay.added.values():
+            by_principal.setdefault(record.principal, []).append(record)
+        index.memo["added_for"] = by_principal
+    return by_principal.get(principal, ())
+
+
 def _moved(names: list[str], before: _ByName, after: _ByName) -> list[str]:
     differ = set(before.unshared_keys(after))
     if not differ:

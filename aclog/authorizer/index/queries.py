@@ -14,7 +14,7 @@ from uuid import UUID
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, StandardAclWithId, in_cidr, rule_of
 from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index import layout, subjects
-from aclog.authorizer.index.acl_index import AclIndex, Resource, key_of
+from aclog.authorizer.index.acl_index import AclIndex, Resource, added_for, key_of
 from aclog.authorizer.index.base import Base, RowColumns, Subject, pairs_of, row_columns, row_keys
 from aclog.authorizer.index.scan_order import first_visits, last_visits, name_ranks, scan_key
 from aclog.authorizer.index.subjects import SubjectRules
@@ -208,10 +208,8 @@ def _of_rows(index: AclIndex, acl_filter: AclBindingFilter, rows: layout.Int32s)
         for row in block[_entry_matches(columns, acl_filter, block)].tolist():
             if row not in removed:
                 yield base.rule(row)
-    added, principal = index.overlay.added.values(), acl_filter.principal
-    if principal is not None:  # thousands were added, of which few are about a principal: no objects for the others
-        added = (record for record in added if record.principal == principal)
-    yield from map(rule_of, added)
+    principal = acl_filter.principal
+    yield from map(rule_of, index.overlay.added.values() if principal is None else added_for(index, principal))
 
 
 def _entry_matches(columns: RowColumns, acl_filter: AclBindingFilter, rows: layout.Int32s) -> Bools:
