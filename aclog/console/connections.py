@@ -525,8 +525,9 @@ class TimedConnection(H11Protocol):
 
     def shutdown(self) -> None:
         """Close when the server stops: at once within a request, otherwise after the current response."""
-        if self._is_half_sent():  # not `close`: over TLS that waits for the other side's farewell
-            self.transport.abort()
+        if self._is_half_sent():
+            self.transport.flush()  # type: ignore[attr-defined]
+            self.transport.abort()  # not `close`: over TLS that waits for the other side's farewell
         else:
             super().shutdown()
 

@@ -608,7 +608,7 @@ class NamesIndex:
             yield from (place for place, each in enumerate(self._entries) if needle in _entry_text(each))
             return
         at = -1
-        while (at := self._joined.find(needle, at + 1)) >= 0:
+        while self._entries and (at := self._joined.find(needle, at + 1)) >= 0:
             place = int(np.searchsorted(self._starts, at, "right")) - 1
             yield place
             at = int(self._starts[place + 1]) if place + 1 < len(self._starts) else len(self._joined)

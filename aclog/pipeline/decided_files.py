@@ -122,9 +122,7 @@ class _Decider:
         """Decide some parts, each into one file."""
         written = pa.schema([*self.schema, *(pa.field(name, _DICTIONARY) for name in TEXT_COLUMNS)])
         for number, part in enumerate(parts_of(self.parts, batches)):
-            name = (
-                f".{part.groups[0].path.rpartition('/')[2]}-{part.groups[0].first:08d}-{number}-{secrets.token_hex(16)}"
-            )
+            name = f".{number:06d}-{part.groups[0].first:08d}-{secrets.token_hex(16)}"
             counts = Counter[int]()
             with pq.ParquetWriter(self.directory / name, written, store_schema=False) as file:
                 for batch in map(_joined, regrouped(_batches(part, self.schema), _LEAST_ROWS)):

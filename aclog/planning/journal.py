@@ -253,12 +253,13 @@ def _torn_start(data: bytes) -> int:
     """Return where a write begins that a power loss left with holes; the size of the data without one.
 
     Each write is durable before the next one begins, so only the last one can have holes: a line, or the DONE of one
-    apply with the BEGIN of the next. Holes above other lines are damage.
+    apply with the BEGIN of the next (also if they were two writes: a damaged disk can look so). Other holes are damage.
     """
     start = hole_start(data)
     first, _, second = data[start:].partition(b"\n")
     rest = second.partition(b"\n")[2]
-    is_one_write = not second or ((b"\0" in second or second.startswith(_BEGIN)) and not rest)
+    is_begin = b"\0" in second or second.startswith(_BEGIN) or _BEGIN.startswith(second)
+    is_one_write = not second or (is_begin and not rest)
     return start if b"\0" in first and is_one_write else len(data)
 
 

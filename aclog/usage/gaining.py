@@ -27,6 +27,7 @@ _ANY, _RANGE = 0, 1
 """Numbers in place of a principal or a host: any one, and any range of addresses."""
 _RESERVED = 2
 _IS_ODD = 1 << 32
+_ODD_SHIFT = 17
 
 
 def gaining(old: pa.Table, new: pa.Table) -> list[StandardAcl] | None:
@@ -115,7 +116,7 @@ class _Columns:
             host=host + _RESERVED,
             allows=np.where(plain, masks & _ALLOWED, 0),
             denies=masks >> 16,
-            odd=np.where(plain, 0, (masks | _IS_ODD) << 17),
+            odd=np.where(plain, 0, (masks | _IS_ODD) << _ODD_SHIFT),
             plain=plain,
             everyone=_number(principals, WILDCARD_PRINCIPAL),
             all_hosts=_number(hosts, WILDCARD),
@@ -245,7 +246,8 @@ def _lost(columns: _Columns, is_new: Bools) -> Bools:
     lost: Bools = ~is_new & (masks & ~_Masks.of(key[is_new], masks[is_new]).at(key) != 0)
     rows = np.flatnonzero(lost & columns.plain)
     allowing = np.flatnonzero(is_new & (columns.allows != 0))
-    if not len(rows):
+    # a DENY may overrule an odd ALLOW
+    if not len(rows) or np.any(is_new & (columns.odd >> _ODD_SHIFT & _ALLOWED != 0)):
         return lost
     meeting = np.zeros(len(rows), np.int64)
     by_own, by_wider = (_by_anyone(columns, *pairs) for pairs in _pairs(columns, allowing))

@@ -65,6 +65,17 @@ def test_one_write_of_two_entries_is_cut_as_a_whole(tmp_path: Path) -> None:
     assert entries(path) == [EntryKind.BEGIN]
 
 
+def test_one_write_of_two_entries_that_ends_early_is_cut_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    lines = written(path, EntryKind.BEGIN)
+    with open_journal(path, "an-id", print, is_new=False) as journal:
+        journal.append(entry(EntryKind.DONE, "apply-1"), entry(EntryKind.BEGIN, "apply-2"))
+    done, begin = path.read_bytes().splitlines(keepends=True)[-2:]
+    for size in range(len(begin)):
+        path.write_bytes(b"".join([*lines, hole(done), begin[:size]]))
+        assert entries(path) == [EntryKind.BEGIN]
+
+
 def test_a_hole_above_another_write_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     head, begin, done = written(path, EntryKind.BEGIN, EntryKind.DONE)

@@ -31,6 +31,8 @@ class TakenFiles:
     _times: dict[str, int] = field(factory=dict, init=False)
     """By URI: the time of the file when Spark listed it, in ms since 1970; the newest last."""
     _reported: set[str] = field(factory=set, init=False)
+    _batch: dict[str, int] = field(factory=dict, init=False)
+    """By source: the last batch that was read. A record that Spark has compacted repeats all earlier ones."""
 
     def changed(self) -> list[str]:
         """Return the files that have changed since they were listed, each once. Raises ConfigError: as storage."""
@@ -62,15 +64,18 @@ class TakenFiles:
             names = {name for name in storage.children(self.spark, directory) if name.split(".")[0].isdigit()}
             for name in sorted(names - self._read, key=lambda name: int(name.split(".")[0])):
                 try:
-                    self._add(storage.read_bytes(self.spark, storage.joined(directory, name)).splitlines()[1:])
+                    self._add(number, storage.read_bytes(self.spark, storage.joined(directory, name)).splitlines()[1:])
                 except (ConfigError, OSError):  # compacted meanwhile, into one that is read next
                     continue
                 self._read.add(name)
 
-    def _add(self, lines: Iterable[bytes]) -> None:
-        for line in lines:
-            entry = json.loads(line)
-            self._times[str(entry["path"])] = int(entry["timestamp"])
+    def _add(self, source: str, lines: Iterable[bytes]) -> None:
+        entries = [entry for entry in map(json.loads, lines) if int(entry["batchId"]) > self._batch.get(source, -1)]
+        for entry in sorted(entries, key=lambda entry: int(entry["batchId"])):
+            name = str(entry["path"])
+            self._times.pop(name, None)
+            self._times[name] = int(entry["timestamp"])
+            self._batch[source] = int(entry["batchId"])
         for name in list(self._times)[: -2 * _RECENT]:
             del self._times[name]
 

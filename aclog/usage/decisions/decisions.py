@@ -585,7 +585,10 @@ def encoded_texts(column: Any) -> tuple[list[str | None], Int64s]:
     indices = column.indices
     if column.null_count:
         indices = indices.fill_null(len(values))
-    return [*values, None], np.asarray(indices).astype(np.int64)
+    codes = np.asarray(indices).astype(np.int64)
+    if column.dictionary.null_count:
+        codes = np.array([len(values) if value is None else at for at, value in enumerate([*values, None])])[codes]
+    return [*values, None], codes
 
 
 def _once_each(values: list[str | None], codes: Int64s) -> tuple[list[str | None], Int64s]:

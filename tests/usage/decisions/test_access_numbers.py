@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from aclog.usage.decisions.access_columns import parse_columns
 from aclog.usage.decisions.decisions import AccessNumbers
 
 
@@ -54,3 +55,12 @@ def test_codes_that_share_a_slot_are_distinct():
     again, none = numbers.number([*same, names])
     assert none == 0
     np.testing.assert_array_equal(access_of, again)
+
+
+def test_a_dictionary_with_a_null_is_null():
+    texts = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.int8()), pa.array([None, "a"]))
+    columns = [*[pa.array(["x"] * 3)] * 4, texts]
+    plain = [*[pa.array(["x"] * 3)] * 4, pa.array([None, "a", None])]
+    numbers, new = AccessNumbers().number(columns)
+    assert (numbers.tolist(), new) == ([0, 1, 0], 2)
+    assert parse_columns(columns).codes.tolist() == parse_columns(plain).codes.tolist()

@@ -90,3 +90,15 @@ def test_a_denial_counts_only_where_an_allow_may_meet_it():
 def test_two_empty_states_and_no_rule_left():
     assert rows_of(([], [])) == []
     assert rows_of(([READ_AB], [])) == []
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny"),
+    [
+        (acl("*", "User:p", pattern_type=PREFIXED), acl("*", "User:p", permission_type=DENY)),
+        (acl("*a", "User:p"), acl("*", "User:p", permission_type=DENY)),
+        (acl("", "User:p", pattern_type=PREFIXED), acl("a", "User:p", permission_type=DENY)),
+    ],
+)
+def test_a_denial_may_overrule_an_odd_allow(allow, deny):
+    assert rows_of(([allow, deny], [allow])) == [deny]
