@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable
 from itertools import product
 from typing import TypeVar
+from uuid import UUID
 
 from attrs import frozen
 
+from aclog.metalog.control_records import KRaftVoters
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.protocol import api_keys
 
@@ -137,3 +139,29 @@ MOST_TEXT = 1000
 def cut_text(text: str) -> str:
     """Return a text of a server, which may be of any length, cut to `MOST_TEXT` characters."""
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}... ({len(text):,} characters)"
+
+
+# A quorum that was formatted again.
+
+
+def check_same_voters(before: KRaftVoters | None, now: KRaftVoters | None, end_offset: int) -> None:
+    """Compare the voters of a snapshot that ends beyond what is known with those that were known before.
+
+    A quorum that was formatted again has the same cluster id, and its log lacks the batches that distinguish it; the
+    ids of its voters' directories are new. With kraft.version 0 the log has no such ids.
+
+    Raises:
+        CommittedRecordsLostError: no voter is one of before.
+
+    """
+    known, new = _directories(before), _directories(now)
+    if known and new and not known & new:
+        raise CommittedRecordsLostError(
+            f"the snapshot of offset {end_offset} has no voter with the directory id of one that was known: the quorum "
+            "was formatted again, or all of its voters were replaced since; expected a voter in common"
+        )
+
+
+def _directories(voters: KRaftVoters | None) -> frozenset[UUID]:
+    ids = () if voters is None else (each.voter_directory_id for each in voters.voters)
+    return frozenset(each for each in ids if each.int)

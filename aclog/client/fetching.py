@@ -21,7 +21,6 @@ from aclog.client.requests import CONTROLLERS, describe_cluster, describe_featur
 from aclog.config.node_config import HostPort
 from aclog.metalog.batches import HEADER_SIZE, BatchRun, read_header
 from aclog.metalog.committed_log import CommittedLog
-from aclog.metalog.control_records import KRaftVoters
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError, ReplayError
 from aclog.metalog.machine import clock, randomness
 from aclog.metalog.primitives import elapsed_seconds
@@ -663,29 +662,6 @@ class LogIdentity:
                     "every committed record to be there"
                 )
         return True
-
-
-def check_same_voters(before: KRaftVoters | None, now: KRaftVoters | None, end_offset: int) -> None:
-    """Compare the voters of a snapshot that ends beyond what is known with those that were known before.
-
-    A quorum that was formatted again has the same cluster id, and its log lacks the batches that distinguish it; the
-    ids of its voters' directories are new. With kraft.version 0 the log has no such ids.
-
-    Raises:
-        CommittedRecordsLostError: no voter is one of before.
-
-    """
-    known, new = _directories(before), _directories(now)
-    if known and new and not known & new:
-        raise CommittedRecordsLostError(
-            f"the snapshot of offset {end_offset} has no voter with the directory id of one that was known: the quorum "
-            "was formatted again, or all of its voters were replaced since; expected a voter in common"
-        )
-
-
-def _directories(voters: KRaftVoters | None) -> frozenset[UUID]:
-    ids = () if voters is None else (each.voter_directory_id for each in voters.voters)
-    return frozenset(each for each in ids if each.int)
 
 
 @define

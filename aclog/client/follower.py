@@ -6,8 +6,7 @@ from typing import Protocol, TypeAlias
 
 from attrs import define, field, frozen
 
-from aclog.client.errors import FollowingEndedError, TransientReadError, retriable
-from aclog.client.fetching import check_same_voters
+from aclog.client.errors import FollowingEndedError, TransientReadError, check_same_voters, retriable
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.filelog.files import CheckpointFile

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from attrs import define, field
 
 from aclog.client.connection import Connection, connect
-from aclog.client.errors import LoginError, QuorumRefusedError, TransientReadError, retriable
+from aclog.client.errors import LoginError, QuorumRefusedError, TransientReadError, check_same_voters, retriable
 from aclog.client.fetching import (
     EpochEnd,
     FetchBuffer,
@@ -21,7 +21,6 @@ from aclog.client.fetching import (
     ObserverOptions,
     ObserverState,
     ServerRotation,
-    check_same_voters,
 )
 from aclog.client.snapshots import SideConnection, SnapshotDownload
 from aclog.config.node_config import ClientSecurity, HostPort

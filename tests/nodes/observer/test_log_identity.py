@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from aclog.client.errors import CommittedRecordsLostError
-from aclog.client.fetching import OlderLeaders, check_same_voters
+from aclog.client.errors import CommittedRecordsLostError, check_same_voters
+from aclog.client.fetching import OlderLeaders
 from aclog.config.node_config import HostPort
 from aclog.metalog.control_records import KRaftVoters, SupportedVersions, Voter
 
