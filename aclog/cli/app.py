@@ -249,7 +249,7 @@ def _invoke(arguments: Sequence[str]) -> int:
         raise
     except (click.ClickException, MetadataError, OSError) as error:
         _flush_or_drop()
-        if text := _error_text(error):
+        if text := error_text(error):
             complain(text)
         return BAD_INPUT
     except ModuleNotFoundError as error:
@@ -279,7 +279,8 @@ def _exit_code(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else 0  # a command returns its exit code, or nothing
 
 
-def _error_text(error: Exception) -> str:
+def error_text(error: Exception) -> str:
+    """Return an error as it is printed; empty if help was printed instead."""
     if isinstance(error, click.ClickException):
         return _usage(error)
     if isinstance(error, OSError) and error.strerror is not None:

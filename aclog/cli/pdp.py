@@ -22,7 +22,8 @@ def pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -> No
     interface only if clients have tokens or certificates. Without a state, or
     with one that is unconfirmed for longer than --max-age, the response is 503,
     never true. SIGHUP reads rules in files, mapping, tokens and certificate
-    again, and reopens the files that it appends to.
+    again, and reopens the files that it appends to. With --workers, no answer
+    is older than one that another process has sent.
 
     [bold]Examples[/]
 

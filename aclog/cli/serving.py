@@ -41,12 +41,16 @@ from aclog.terminal.output import note, say, warn
 
 _POLLED_S = 10.0
 """Between two reads of a source that is read whole each time."""
-_STOP_S = 5
+STOP_S = 5
+"""The time that open requests have at the end, in seconds."""
 _MOST_HEADERS = 128 << 10
 """Bytes: addresses of the console hold drafts, and browsers send an address three times."""
 
 AtHangup = Callable[[ssl.SSLContext | None], None]
 """What is done at SIGHUP; it is given the TLS of new connections, None without TLS."""
+
+Tick = Callable[[ssl.SSLContext | None], bool]
+"""Called ten times a second between requests, with the same; returns whether to end."""
 
 
 @frozen(kw_only=True)
@@ -148,10 +152,13 @@ def serve(
     refusals: Refusals | None = None,
     health: Health | None = None,
     answering: Answering | None = None,
+    tick: Tick | None = None,
+    connections: int = CONNECTIONS,
 ) -> None:
     """Serve an ASGI application until SIGINT or SIGTERM; print `message` once it listens, and call `begun`.
 
-    `bound` is a socket of `bound_to`; without one, the address of the endpoint is bound.
+    `bound` is a socket of `bound_to`; without one, the address of the endpoint is bound. With `tick`, which belongs to
+    a worker process, no message is printed. `connections` is the most at the same time.
     `hangup` is called at each SIGHUP, between requests. Requests have to come soon (PatientConnection); with
     `is_timed`, answers also have a time limit (TimedConnection). `refusals` counts what is refused, and has the
     metrics that `health` shows. `answering` answers some requests without the application.
@@ -175,6 +182,8 @@ def serve(
                 refusals=refusals,
                 health=health,
                 answering=answering,
+                tick=tick,
+                connections=connections,
             )
             server.begun = begun
             server.run(sockets=[listening])
@@ -198,7 +207,7 @@ def server_config(
         log_level="error",
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=_STOP_S,
+        timeout_graceful_shutdown=STOP_S,
         proxy_headers=endpoint.trusted_proxy is not None,
         forwarded_allow_ips=endpoint.trusted_proxy,
         ssl_certfile=endpoint.tls_cert,
@@ -220,10 +229,15 @@ def read_certificate_again(context: ssl.SSLContext | None, endpoint: Endpoint) -
         OSError: they cannot be used; the old ones stay.
 
     """
-    if context is None or endpoint.tls_cert is None:
-        return
-    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(endpoint.tls_cert, endpoint.tls_key)  # so nothing half used
-    context.load_cert_chain(endpoint.tls_cert, endpoint.tls_key)
+    check_certificate(endpoint)  # so nothing half used
+    if context is not None and endpoint.tls_cert is not None:
+        context.load_cert_chain(endpoint.tls_cert, endpoint.tls_key)
+
+
+def check_certificate(endpoint: Endpoint) -> None:
+    """Read the files of a certificate and its key, if there are any. Raises OSError: they cannot be used."""
+    if endpoint.tls_cert is not None:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(endpoint.tls_cert, endpoint.tls_key)
 
 
 def followed(choice: ChosenSource, followed_s: float, busy_s: float = 0.0) -> LiveState:
@@ -274,16 +288,19 @@ class Server(uvicorn.Server):
         refusals: Refusals | None = None,
         health: Health | None = None,
         answering: Answering | None = None,
+        tick: Tick | None = None,
+        connections: int = CONNECTIONS,
     ) -> None:
         super().__init__(config)
         self.failure: ConfigError | None = None
         """Why it has not begun to listen."""
         self.begun: Callable[[], None] = lambda: None
         """Called once it listens."""
-        self.budget = ConnectionBudget(shares=shares_of(connections_within_files(CONNECTIONS)))
+        self.budget = ConnectionBudget(shares=shares_of(connections_within_files(connections)))
         self._message, self._hangup, self._proxy, self._health = message, hangup, proxy, health
         self._refusals = Refusals() if refusals is None else refusals
-        self._answering = answering
+        self._answering, self._tick = answering, tick
+        self._tls: ssl.SSLContext | None = None
         self._gate: Gate | None = None
         self._endpoint: HttpEndpoint | None = None
 
@@ -306,7 +323,7 @@ class Server(uvicorn.Server):
         except ConfigError as error:
             self.failure, self.should_exit = error, True
             return
-        context = self.config.ssl if isinstance(self.config.ssl, ssl.SSLContext) else None
+        self._tls = context = self.config.ssl if isinstance(self.config.ssl, ssl.SSLContext) else None
         self._gate = Gate(
             listening=sockets[0],
             name=self._message,
@@ -323,8 +340,15 @@ class Server(uvicorn.Server):
             return
         if self._hangup is not None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hangup, context)
-        say(self._message, flush=True)
+        if self._tick is None:
+            say(self._message, flush=True)
         self.begun()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether to end."""
+        if self._tick is not None and self._tick(self._tls):
+            self.should_exit = True
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more, end what is being answered, and then be unhealthy."""
@@ -365,12 +389,33 @@ class Server(uvicorn.Server):
         return protocol
 
 
-def bound_to(address: HostPort) -> socket.socket:
+def all_bound_to(address: HostPort, count: int) -> list[socket.socket]:
+    """Return so many sockets of one address, among which Linux spreads connections. Raises ConfigError as bound_to.
+
+    The first one is bound as one that shares nothing: so the address of another program is refused, also of a second
+    one like this.
+    """
+    first = bound_to(address)
+    first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    bound = [first]
+    try:
+        while len(bound) < count:
+            bound.append(bound_to(address, is_shared=True))
+    except ConfigError:
+        for each in bound:
+            each.close()
+        raise
+    return bound
+
+
+def bound_to(address: HostPort, *, is_shared: bool = False) -> socket.socket:
     """Return a socket that is bound to an address. Raises ConfigError: it is in use, or none of this machine."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     bound = socket.socket(family)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         bound.bind((address.host, address.port))
     except OSError as error:
         bound.close()

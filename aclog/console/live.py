@@ -181,6 +181,10 @@ class LiveState:
             if self._stopping.wait(max(self.seconds, self.busy_seconds) if is_other else self.seconds):
                 return
 
+    def look(self) -> None:
+        """Read the newest state now, without waiting for the interval; any thread may."""
+        self._look()
+
     def _look(self) -> None:
         with self._reading:  # until the state is stored: the source may be replaced meanwhile
             try:

@@ -2,7 +2,9 @@
 
 import asyncio
 import errno
+import fcntl
 import os
+import stat
 import threading
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping
@@ -68,9 +70,14 @@ _ROOM = "free space on its disk; no restart is needed"
 
 @define(eq=False)
 class LineFile:
-    """Opens its file when it is made; safe for any number of threads. The directory must exist."""
+    """Opens its file when it is made; safe for any number of threads. The directory must exist.
+
+    Processes that share a file lock it for each line, and see whether one of them has written its last line in part.
+    """
 
     path: Path
+    is_shared: bool = field(default=False, kw_only=True)
+    """Whether other processes append to it as well."""
     _number: int = field(init=False)
     _is_torn: bool = field(default=False, init=False)
     """Whether the last line was written in part."""
@@ -79,7 +86,7 @@ class LineFile:
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._number = _opened(self.path)
+        self._number = _opened(self.path, is_shared=self.is_shared)
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Append a line, with the time before its fields. Raises OSError as append."""
@@ -90,8 +97,9 @@ class LineFile:
         """Append a line. Raises OSError: it was not written whole; the next one begins a line of its own."""
         # Text that is not UTF-8, such as a lone surrogate in a name, is written escaped.
         line = f"{text}\n".encode("utf-8", "backslashreplace")
-        with self._lock:
-            data = b"\n" + line if self._is_torn else line
+        with self._lock, self._locked():
+            is_torn = self._is_torn or (self.is_shared and _ends_within_a_line(self._number))
+            data = b"\n" + line if is_torn else line
             written = self._written(data)
             if written < len(data):
                 self._is_torn, self._has_failed = True, True
@@ -103,7 +111,7 @@ class LineFile:
 
         Raises OSError: it is not written either.
         """
-        with self._lock:
+        with self._lock, self._locked():
             if self._has_failed:
                 self._written(b"\n")
                 self._is_torn = self._has_failed = False
@@ -118,7 +126,7 @@ class LineFile:
 
     def reopen(self) -> None:
         """Reopen the path after the file was rotated. Raises OSError: it cannot be opened."""
-        number = _opened(self.path)
+        number = _opened(self.path, is_shared=self.is_shared)
         with self._lock:
             os.close(self._number)
             self._number, self._is_torn = number, False
@@ -128,9 +136,30 @@ class LineFile:
         with self._lock:
             os.close(self._number)
 
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep other processes from writing during the `with`. Raises OSError: no file that can be locked."""
+        if not self.is_shared:
+            yield
+            return
+        number = self._number
+        fcntl.flock(number, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(number, fcntl.LOCK_UN)
 
-def _opened(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+def _opened(path: Path, *, is_shared: bool) -> int:
+    """Open a file to append to; a shared one also to read its end, unless it is a pipe or a device."""
+    mode = os.O_RDWR if is_shared and not (path.exists() and not path.is_file()) else os.O_WRONLY
+    return os.open(path, mode | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+
+def _ends_within_a_line(number: int) -> bool:
+    status = os.fstat(number)
+    is_begun = stat.S_ISREG(status.st_mode) and status.st_size > 0
+    return is_begun and os.pread(number, 1, status.st_size - 1) != b"\n"
 
 
 # Pages go before background work: all threads share one interpreter, which runs one at a time.

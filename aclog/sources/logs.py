@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from hashlib import blake2b
 from pathlib import Path
 from uuid import UUID
 
@@ -150,6 +151,26 @@ def _identity_of(log: FileLogReader) -> tuple[int, int]:
     """Return the identity of a log's directory in the file system. Raises OSError: it does not exist."""
     status = log.directory.stat()
     return status.st_dev, status.st_ino
+
+
+_DIGEST_BYTES = 7
+"""Of a digest: positive as a word of 8 bytes."""
+
+
+def log_digest(log: LogReader | None, end: int) -> int:
+    """Return a number that differs between logs: from the batch before an end offset, or from the id of the cluster.
+
+    0 if it is unknown: there is no log, or retention has deleted the batch.
+
+    Raises:
+        MetadataError, OSError: the log cannot be read there.
+
+    """
+    if isinstance(log, FileLogReader):
+        content = b"" if end - 1 < log.start_offset() else log.read(end - 1, 1)
+    else:
+        content = (getattr(log, "known_cluster_id", None) or "").encode()
+    return int.from_bytes(blake2b(content, digest_size=_DIGEST_BYTES).digest()) if content else 0
 
 
 # The file `sync.properties`, which marks a log directory that `aclog sync` writes, and since when it does.

@@ -255,6 +255,15 @@ class PdpFlags:
         float,
         Option("--max-age", metavar="SECONDS", help="Decide nothing from a state that is unconfirmed for longer."),
     ] = 60.0
+    workers: Annotated[
+        int,
+        Option(
+            "--workers",
+            metavar="N",
+            help="How many processes answer: one per core at most, on Linux.",
+            show_default=True,
+        ),
+    ] = 1
 
 
 # The flags of `aclog migrate`, in groups.

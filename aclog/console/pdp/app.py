@@ -21,7 +21,6 @@ from prometheus_client import (
     Histogram,
     PlatformCollector,
     ProcessCollector,
-    generate_latest,
 )
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -158,6 +157,8 @@ class DecisionPoint:
     """Called with the reason when the audit cannot be written, once for each reason in a row."""
     hosts: Hosts = field(default=Hosts(None))
     """The names under which it answers."""
+    all_metrics: Callable[[bytes], bytes] = bytes
+    """Returns the metrics of all processes, from those of this one."""
     retry_s: float = _RETRY_S
     """The delay of a refusal, in seconds."""
     _problem: str | None = field(default=None, init=False)
@@ -377,7 +378,7 @@ class DecisionPoint:
         return PlainTextResponse("ok\n") if why is None else PlainTextResponse(f"{why}\n", 503)
 
     async def _metrics(self, _request: Request) -> Response:
-        return Response(generate_latest(self.measures.registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(self.all_metrics(self.refusals.text()), media_type=CONTENT_TYPE_LATEST)
 
 
 def _scope(connection: TimedConnection) -> Scope:

@@ -5,6 +5,7 @@ import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from time import sleep
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypeAlias
 from urllib.parse import unquote
@@ -20,7 +21,7 @@ from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, A
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Generation, Settings, check_topic_name, controllers_decide, is_set, parse_name
 from aclog.authorizer.standard import ALL_KNOWN, NO_KEY, Premises, StandardAuthorizer
-from aclog.console.live import LivePremises, LiveState, none_unknown
+from aclog.console.live import LivePremises, LiveState, ReadState, none_unknown
 from aclog.console.pdp.mapping import (
     BadRequestError,
     EnvoyMapping,
@@ -30,8 +31,10 @@ from aclog.console.pdp.mapping import (
     Template,
     Words,
 )
+from aclog.console.pdp.workers import AnsweredOffsets
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.json_object import json_string
+from aclog.metalog.primitives import elapsed_seconds
 from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.logs import ReplacedError
@@ -703,6 +706,8 @@ def _no(reason: str) -> Answer:
 
 
 _MOST_PAST = 8
+_CATCH_UP_S, _BETWEEN_S = 0.1, 0.002
+"""How long a request waits for a state from which another process has answered, and between two reads, in seconds."""
 
 
 @define(eq=False, kw_only=True)
@@ -719,6 +724,10 @@ class Deciders:
     """Unknown premises of the settings."""
     warn: Callable[[str], None] = field(default=lambda _: None)
     """Called with warnings about the mapping and the first state that is decided by it."""
+    answered: AnsweredOffsets | None = None
+    """What other processes have answered from; None: there are no others."""
+    _missed: int = field(default=-1, init=False)
+    """The offset that a request last waited for in vain: the next ones do not wait for it."""
     _warned_of: Mapped | None = field(default=None, init=False)
     _newest: tuple[Image, Decider] | None = field(default=None, init=False)
     _past: "OrderedDict[int, tuple[Image, Decider]]" = field(factory=OrderedDict, init=False)
@@ -740,6 +749,12 @@ class Deciders:
 
     def why_not_ready(self) -> str | None:
         """Return why nothing can be decided now; None if it can."""
+        why, newest = self._why_unconfirmed(), self.live.newest
+        if why is None and newest is not None and self.answered is not None:
+            why = self.answered.why_not_joined(newest.image.end_offset)
+        return why
+
+    def _why_unconfirmed(self) -> str | None:
         age = self.live.age()
         if age is None:
             return self.live.trouble or "no state was read yet"
@@ -768,9 +783,11 @@ class Deciders:
                 self.warn(warning)
 
     def _now(self) -> Decider:
-        why, newest, mapping = self.why_not_ready(), self.live.newest, self.mapping
+        why, newest, mapping = self._why_unconfirmed(), self.live.newest, self.mapping
         if why is not None or newest is None:
             raise NotReadyError(why or "no state was read yet")
+        if self.answered is not None and not self.answered.admit(newest.image.end_offset):
+            newest = self._caught_up(self.answered)
         image, current = newest.image, self._newest
         if current is not None and current[1].mapping is mapping and current[1].premises is self.premises.unknown:
             if current[0] is image:
@@ -783,6 +800,27 @@ class Deciders:
         decider = self._decider(image, mapping)
         self._newest = (image, decider)
         return decider
+
+    def _caught_up(self, answered: AnsweredOffsets) -> ReadState:
+        """Return a state as new as those that other processes have answered from, read at once.
+
+        Raises:
+            NotReadyError: the source has none, also not a moment later.
+
+        """
+        offset = answered.newest
+        end = elapsed_seconds() + (0.0 if offset == self._missed else _CATCH_UP_S)
+        while True:
+            self.live.look()
+            newest = self.live.newest
+            if newest is not None and answered.admit(newest.image.end_offset):
+                return newest
+            if elapsed_seconds() >= end:
+                self._missed = offset
+                raise NotReadyError(
+                    self.why_not_ready() or f"another worker has answered from offset {offset}, which is not read yet"
+                )
+            sleep(_BETWEEN_S)
 
     def _then(self, as_of: str) -> Decider:
         why, mapping = self.why_not_ready(), self.mapping
