@@ -108,6 +108,12 @@ def test_workers_answer_as_one_process_does(log):
         wait_until(lambda: served.total("aclog_pdp_requests_total") >= 4 * (len(asked) - 1))
 
 
+def is_back(served: ServedByWorkers, before: list[int]) -> bool:
+    """Whether there is another worker instead of one of those before, and all are ready."""
+    now = served.workers()
+    return len(now) == len(before) and set(now) != set(before) and served.is_ready()
+
+
 def without_id(answer: tuple[int, bytes]) -> tuple[int, str]:
     status, body = answer
     with suppress(ValueError, TypeError):
@@ -150,7 +156,7 @@ def test_a_worker_that_is_killed_loses_its_requests_only_and_no_answer_is_older_
                     before = served.workers()
                     os.kill(before[number % 2], signal.SIGKILL)
                     kills += 1
-                    wait_until(lambda before=before: set(served.workers()) != set(before) and served.is_ready())
+                    wait_until(lambda before=before: is_back(served, before))
             finally:
                 ended.set()
             for each in asking:

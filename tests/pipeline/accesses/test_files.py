@@ -117,7 +117,7 @@ def test_another_file_of_the_same_size_and_time_differs_by_its_tag():
 
 
 def test_a_directory_that_changes_while_it_is_listed_is_listed_again(spark, logs, monkeypatch):
-    listed, rotations = files._listed, iter([rotate])
+    listed, rotations = files.listed_names, iter([rotate])
 
     def listed_then_rotated(session, paths):
         names = listed(session, paths)
@@ -125,7 +125,7 @@ def test_a_directory_that_changes_while_it_is_listed_is_listed_again(spark, logs
             change(logs)
         return names
 
-    monkeypatch.setattr(files, "_listed", listed_then_rotated)
+    monkeypatch.setattr(files, "listed_names", listed_then_rotated)
     ingested = ingest(spark, logs, "kafka-log")
     assert {Path(name).name for name in ingested.files.pins} == {"app.log", "app.log.1", "app.log.2", "app.log.3"}
     ingested.files.check()
@@ -148,7 +148,7 @@ def test_a_file_of_another_file_system_is_pinned_by_size_and_time(spark, logs, m
 
 
 def test_files_that_are_always_renamed_are_refused(spark, logs, monkeypatch):
-    listed = files._listed
+    listed = files.listed_names
 
     def listed_then_replaced(session, paths):
         names = listed(session, paths)
@@ -156,6 +156,6 @@ def test_files_that_are_always_renamed_are_refused(spark, logs, monkeypatch):
         fill(logs / "app.log")
         return names
 
-    monkeypatch.setattr(files, "_listed", listed_then_replaced)
+    monkeypatch.setattr(files, "listed_names", listed_then_replaced)
     with pytest.raises(ConfigError, match="renamed or removed faster than they are listed"):
         ingest(spark, logs, "kafka-log")
