@@ -24,7 +24,7 @@ from aclog.authorizer.index.layout import Int32s
 from aclog.authorizer.index.scan_order import EMPTY, NAMED, ODD, STAR
 from aclog.authorizer.settings import Generation
 from aclog.metalog.columns import Int64s
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.usage.arrow import ACL_FIELDS
 
 # Decisions as one number each: the ordinal of the determining ACL, or a negative code without one.
@@ -576,12 +576,20 @@ def _type_as_kafka(text: str | None) -> str | None:
 
 
 def encoded_texts(column: Any) -> tuple[list[str | None], Int64s]:
-    """Return the distinct values, with None appended as the last, and the index of each row's value."""
+    """Return the distinct values, with None appended as the last, and the index of each row's value.
+
+    Raises:
+        DecodeError: a value is not UTF-8.
+
+    """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    values = column.dictionary.to_pylist()
+    try:
+        values = column.dictionary.to_pylist()
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"text of an access that is not UTF-8: {bytes(error.object)[:100]!r}") from error
     indices = column.indices
     if column.null_count:
         indices = indices.fill_null(len(values))

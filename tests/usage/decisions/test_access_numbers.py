@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from aclog.metalog.errors import DecodeError
 from aclog.usage.decisions.access_columns import parse_columns
 from aclog.usage.decisions.decisions import AccessNumbers
 
@@ -64,3 +65,10 @@ def test_a_dictionary_with_a_null_is_null():
     numbers, new = AccessNumbers().number(columns)
     assert (numbers.tolist(), new) == ([0, 1, 0], 2)
     assert parse_columns(columns).codes.tolist() == parse_columns(plain).codes.tolist()
+
+
+@pytest.mark.parametrize("read", [parse_columns, AccessNumbers().number])
+def test_text_that_is_not_utf_8_is_an_error(read):
+    columns = [*[pa.array(["x"])] * 4, pa.array([b"\xff\xfe"]).view(pa.string())]
+    with pytest.raises(DecodeError, match="text of an access that is not UTF-8"):
+        read(columns)
