@@ -25,7 +25,6 @@ from aclog.cli.serving import (
     read_certificate_again,
     serve,
 )
-from aclog.console.connections import CONNECTIONS
 from aclog.console.http import Hosts
 from aclog.console.live import LiveState
 from aclog.console.pdp.app import DecisionPoint, Measures, Tokens, read_tokens
@@ -275,7 +274,7 @@ def _serve_worker(worker: Worker, point: DecisionPoint, reload: Reload, endpoint
             refusals=point.refusals,
             answering=point,
             tick=tick,
-            connections=max(CONNECTIONS // count, 1),
+            processes=count,
         )
     finally:
         worker.board.publish(worker.number, "it has ended", metrics())

@@ -153,12 +153,12 @@ def serve(
     health: Health | None = None,
     answering: Answering | None = None,
     tick: Tick | None = None,
-    connections: int = CONNECTIONS,
+    processes: int = 1,
 ) -> None:
     """Serve an ASGI application until SIGINT or SIGTERM; print `message` once it listens, and call `begun`.
 
     `bound` is a socket of `bound_to`; without one, the address of the endpoint is bound. With `tick`, which belongs to
-    a worker process, no message is printed. `connections` is the most at the same time.
+    a worker process, no message is printed. `processes` share the most connections at the same time.
     `hangup` is called at each SIGHUP, between requests. Requests have to come soon (PatientConnection); with
     `is_timed`, answers also have a time limit (TimedConnection). `refusals` counts what is refused, and has the
     metrics that `health` shows. `answering` answers some requests without the application.
@@ -183,7 +183,7 @@ def serve(
                 health=health,
                 answering=answering,
                 tick=tick,
-                connections=connections,
+                processes=processes,
             )
             server.begun = begun
             server.run(sockets=[listening])
@@ -289,14 +289,14 @@ class Server(uvicorn.Server):
         health: Health | None = None,
         answering: Answering | None = None,
         tick: Tick | None = None,
-        connections: int = CONNECTIONS,
+        processes: int = 1,
     ) -> None:
         super().__init__(config)
         self.failure: ConfigError | None = None
         """Why it has not begun to listen."""
         self.begun: Callable[[], None] = lambda: None
         """Called once it listens."""
-        self.budget = ConnectionBudget(shares=shares_of(connections_within_files(connections)))
+        self.budget = ConnectionBudget(shares=shares_of(connections_within_files(max(CONNECTIONS // processes, 1))))
         self._message, self._hangup, self._proxy, self._health = message, hangup, proxy, health
         self._refusals = Refusals() if refusals is None else refusals
         self._answering, self._tick = answering, tick
