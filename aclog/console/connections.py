@@ -132,7 +132,7 @@ class Arrival:
     """Set once it is admitted: who serves it has it."""
     is_of_proxy: bool = field(default=False, init=False)
     """Whether it carries requests of many clients."""
-    _transport: asyncio.Transport | None = field(default=None, init=False)
+    _transport: "asyncio.Transport | GatheredWrites | None" = field(default=None, init=False)
     _task: "asyncio.Task[None] | None" = field(default=None, init=False)
     _is_connecting: bool = field(default=False, init=False)
     _is_ended: bool = field(default=False, init=False)
@@ -147,7 +147,7 @@ class Arrival:
         """The network of its peer."""
         return self.slot.network
 
-    def connected(self, transport: asyncio.Transport) -> None:
+    def connected(self, transport: "asyncio.Transport | GatheredWrites") -> None:
         """Note what carries it, after the TLS handshake."""
         self._transport = transport
         if self._is_ended:
@@ -440,6 +440,7 @@ class TimedConnection(H11Protocol):
     `header_seconds` of the accept, and that of a later one within the same time from its first byte.
     """
 
+    transport: GatheredWrites  # type: ignore[assignment]
     seconds = 30.0
     header_seconds = HEADER_S
     arrival: Arrival | None = None
@@ -484,7 +485,7 @@ class TimedConnection(H11Protocol):
     def eof_received(self) -> bool:  # type: ignore[override]
         """Return whether it stays open: a half-closed client still gets its responses, but not over TLS."""
         self._has_ended = True
-        self.transport.flush()  # type: ignore[attr-defined]  # without it, the transport closes on False
+        self.transport.flush()  # without it, the transport closes on False
         if self.scheme != "http" or self.conn.their_state not in _WHOLE:
             return False
         return not self.cycle.response_complete
@@ -526,7 +527,7 @@ class TimedConnection(H11Protocol):
     def shutdown(self) -> None:
         """Close when the server stops: at once within a request, otherwise after the current response."""
         if self._is_half_sent():
-            self.transport.flush()  # type: ignore[attr-defined]
+            self.transport.flush()
             self.transport.abort()  # not `close`: over TLS that waits for the other side's farewell
         else:
             super().shutdown()

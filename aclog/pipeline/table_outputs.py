@@ -43,18 +43,27 @@ def check_format(spark: SparkSession, out: Place, form: OutFormat) -> None:
     """
     if form not in {OutFormat.DELTA, OutFormat.ICEBERG}:
         return
-    name, package = PACKAGES[TableFormat[form.name]]
+    missing = missing_package(spark, TableFormat[form.name])
+    if missing is not None:
+        package, minor = missing
+        raise ConfigError(
+            f"--out-format {form}: Spark writes it by a package: expected --packages {package}, with its newest "
+            f"version for Spark {minor}, if there is one (docs/spark.md: Delta and Iceberg)"
+        )
+    if form is OutFormat.ICEBERG and not _NAME.fullmatch(str(out)):
+        raise ConfigError(f"--out {out}: expected CATALOG.DATABASE.TABLE, a table of a catalog of Iceberg in --conf")
+
+
+def missing_package(spark: SparkSession, table_format: TableFormat) -> tuple[str, str] | None:
+    """Return the package of a format that the session lacks, and Spark's minor version; None if it has it."""
+    name, package = PACKAGES[table_format]
     jvm: Any = spark.sparkContext._jvm
     try:
         jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(name)
-    except Py4JJavaError as error:
+    except Py4JJavaError:
         minor = ".".join(spark.version.split(".")[:2])
-        raise ConfigError(
-            f"--out-format {form}: Spark writes it by a package: expected --packages {package.format(minor)}, with its "
-            f"newest version for Spark {minor}, if there is one (docs/spark.md: Delta and Iceberg)"
-        ) from error
-    if form is OutFormat.ICEBERG and not _NAME.fullmatch(str(out)):
-        raise ConfigError(f"--out {out}: expected CATALOG.DATABASE.TABLE, a table of a catalog of Iceberg in --conf")
+        return package.format(minor), minor
+    return None
 
 
 @frozen(kw_only=True)

@@ -371,13 +371,22 @@ class _PlainFiles:
 
 def _plain_files(spark: SparkSession, requests: str, out: Place, moment: TableMoment, mode: Mode) -> _PlainFiles | None:
     """Return the files of requests if workers can read and write such files themselves, on this machine."""
-    if moment or mode is Mode.APPEND or not isinstance(out, Path) or not is_here(spark):
+    if mode is Mode.APPEND or not isinstance(out, Path) or not is_here(spark):
         return None
-    plain = plain_accesses(spark, requests, spark.sparkContext.defaultParallelism * _PARTS_OF_A_CORE)
+    plain = _plain_parts(spark, requests, moment)
     schema = None if plain is None else common_schema(plain[0])
     if plain is None or schema is None:
         return None
     return _PlainFiles(spark=spark, parts=plain[0], files=plain[1], schema=schema)
+
+
+def _plain_parts(
+    spark: SparkSession, requests: str, moment: TableMoment
+) -> tuple[list[ParquetPart], PinnedFiles] | None:
+    """Return an access log as parts for all cores, and its files, if workers can read them (plain_accesses)."""
+    if moment:
+        return None
+    return plain_accesses(spark, requests, spark.sparkContext.defaultParallelism * _PARTS_OF_A_CORE)
 
 
 def _write_events(output: NewOutput | TableOutput, decided: str, flags: DecidedFlags, form: EventForm) -> None:
@@ -715,9 +724,7 @@ def _access_rows(
     spark: SparkSession, requests: str, moment: TableMoment, policy: Policy
 ) -> tuple[DataFrame | AccessRows, PinnedFiles, DataFrame | None]:
     """Return the rows of an access log and its files, and the unreadable lines, if there may be any."""
-    plain = (
-        None if moment else plain_accesses(spark, requests, spark.sparkContext.defaultParallelism * _PARTS_OF_A_CORE)
-    )
+    plain = _plain_parts(spark, requests, moment)
     if plain is not None:
         return AccessRows.of_parts(spark, plain[0]), plain[1], None
     accesses, files = policy.accesses(spark, requests, moment)
@@ -822,8 +829,7 @@ def _usage_rows(
     spark: SparkSession, requests: str, moment: TableMoment
 ) -> tuple[AccessRows, PinnedFiles, DataFrame | None]:
     """Return the rows of an access log and its files, and those that cannot be read, if there may be any."""
-    most = spark.sparkContext.defaultParallelism * _PARTS_OF_A_CORE
-    plain = None if moment else plain_accesses(spark, requests, most)
+    plain = _plain_parts(spark, requests, moment)
     if plain is not None:
         parts, files = plain
         return AccessRows.of_parts(spark, parts), files, None

@@ -198,7 +198,7 @@ class DirectConnection(TimedConnection):
         for name, value in (*self.server_state.default_headers, *answer.headers):
             lines += (name, b": ", value, b"\r\n")
         self.transport.write(b"".join((*lines, b"\r\n", answer.body)))
-        self.transport.flush()  # type: ignore[attr-defined]  # it is whole
+        self.transport.flush()  # it is whole
         self._has_answered = True
         self.conn.their_http_version = b"1.1"  # as h11 would know, so that it frames an error of the next one so
         self.on_response_complete()

@@ -362,7 +362,10 @@ class MadePage:
 
     def prepare(self, around: Around) -> None:
         """Make the document for a viewer now, in the thread of the page: the event loop answers others meanwhile."""
-        self.compressed(around) if not around.csrf_token else self.document(around)
+        if around.csrf_token:  # each session has a document of its own
+            self.document(around)
+        else:
+            self.compressed(around)
 
     def document(self, around: Around) -> bytes:
         """Return the page as a document."""

@@ -338,6 +338,8 @@ def plain_accesses(spark: SparkSession, path: str | Path, most: int) -> tuple[li
 
     None if the input is anything else, which `read_accesses` may still be able to read.
     """
+    if local_path(str(path)) is None:  # another store is listed once, by who reads it
+        return None
     place = place_in(spark, path)
     if named_table(spark, place) is not None:
         return None

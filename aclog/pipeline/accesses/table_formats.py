@@ -6,14 +6,14 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.storage import local_path, names_in, read_bytes
-from aclog.pipeline.table_outputs import PACKAGES
+from aclog.pipeline.table_outputs import PACKAGES, missing_package
 from aclog.usage.accesses.access_batch import BEGINNING, AccessForm, form_of
 from aclog.usage.accesses.lines import packing_of
 from aclog.usage.accesses.table_formats import (
@@ -85,16 +85,13 @@ def table_frame(spark: SparkSession, table: TableRoot, moment: TableMoment) -> D
 
 
 def _need_package(spark: SparkSession, table: TableRoot) -> None:
-    name, package = PACKAGES[table.format]
-    jvm: Any = spark.sparkContext._jvm
-    try:
-        jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(name)
-    except Py4JJavaError as error:
-        minor = ".".join(spark.version.split(".")[:2])
+    missing = missing_package(spark, table.format)
+    if missing is not None:
+        package, minor = missing
         raise ConfigError(
             f"{table.path}: a {table.format} table, which Spark reads by a package: expected --packages "
-            f"{package.format(minor)}, with its newest version for Spark {minor} (docs/spark.md: Delta and Iceberg)"
-        ) from error
+            f"{package}, with its newest version for Spark {minor} (docs/spark.md: Delta and Iceberg)"
+        )
 
 
 def _delta(spark: SparkSession, table: TableRoot, moment: TableMoment) -> DataFrame:

@@ -11,7 +11,6 @@ have the token of the stream.
 """
 
 import json
-import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
@@ -24,7 +23,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.filelog.files import fsync_directory
+from aclog.metalog.filelog.files import fsync_directory, write_all, written_whole
 from aclog.metalog.filelog.locks import WriterLock
 from aclog.pipeline import storage
 from aclog.pipeline.accesses.ingestion import fsync_file
@@ -224,10 +223,7 @@ class _Tokens:
         local = _local(name)
         if local is not None:  # in one step, unlike a file that a killed process has not written to its end
             local.parent.mkdir(parents=True, exist_ok=True)
-            part = local.with_suffix(f".{secrets.token_hex(4)}.part")
-            part.write_bytes(data)
-            fsync_file(part)
-            os.replace(part, local)  # noqa: PTH105 - as the line above, in one step
-            fsync_directory(local.parent)
+            with written_whole(local) as fd:
+                write_all(fd, data)
         elif not storage.create(self.spark, name, data):
             raise ConfigError(f"{name}: another process begins the same stream")
