@@ -106,7 +106,7 @@ def test_a_database_is_in_files_alone(tmp_path):
 def test_flags_of_a_stream(tmp_path):
     (tmp_path / "client.properties").write_text("security.protocol=SSL\n")
     for words, text in (
-        (("--interval", "0"), "--interval 0: expected seconds from 0 to 86400"),
+        (("--interval", "0"), "--interval 0: expected seconds from 0.001 to 86400"),
         (("--log-delay", "-1"), "--log-delay -1: expected seconds"),
         (("--lost-within", "0"), "--lost-within 0: expected seconds from 0.001"),
         (("--source-option", "x"), "--source-option 'x': expected KEY=VALUE"),

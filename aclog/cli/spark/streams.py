@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from aclog.pipeline.streams.taken_files import TakenFiles
 
 _MAX_SECONDS: Final = 86_400.0
+_LEAST_SECONDS: Final = 0.001
 PANEL: Final = "Stream"
 
 
@@ -105,7 +106,7 @@ class StreamFlags:
 
     def check(self) -> None:
         """Raise ConfigError for an interval out of range, or the settings of a topic without one."""
-        check_seconds("--interval", self.interval)
+        check_seconds("--interval", self.interval, least=_LEAST_SECONDS)
         if self.requests_command_config is not None and not self.requests.startswith("kafka://"):
             raise ConfigError("--requests-command-config: expected --requests kafka://HOST:PORT/TOPIC")
         self.options()
@@ -129,7 +130,7 @@ class StreamFlags:
 
 def check_seconds(flag: str, seconds: float, *, least: float = 0.0) -> None:
     """Raise ConfigError if a number of seconds is out of range."""
-    if not least <= seconds <= _MAX_SECONDS or (seconds == 0 and flag == "--interval"):
+    if not least <= seconds <= _MAX_SECONDS:
         raise ConfigError(f"{flag} {seconds:g}: expected seconds from {least:g} to {_MAX_SECONDS:g}")
 
 
@@ -160,7 +161,7 @@ class FollowFlags:
         """Raise ConfigError for seconds out of range."""
         check_seconds("--log-delay", self.log_delay)
         if self.lost_within is not None:
-            check_seconds("--lost-within", self.lost_within, least=0.001)
+            check_seconds("--lost-within", self.lost_within, least=_LEAST_SECONDS)
 
 
 def follow_command(

@@ -140,7 +140,8 @@ def _of_topic(spark: SparkSession, place: str, layout: Layout, options: Mapping[
             raise
         raise ConfigError(
             f"{place}: Spark reads a topic by a package: expected --packages "
-            f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version} (docs/spark.md: Streams)"
+            f"org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION, with its newest version up to {spark.version} "
+            "(docs/spark.md: Streams)"
         ) from error
     text = F.rtrim(F.coalesce(F.col("value").cast("string"), F.lit("")), F.lit("\n"))
     lines = records.select(text.alias("value"), F.concat_ws("/", F.lit(topic), "partition").alias("file"))
