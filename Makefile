@@ -219,6 +219,14 @@ bench: venv $(CORE) build/jvm/.ready  ## figures beside the real StandardAuthori
 bench-quick: venv $(CORE) build/jvm/.ready  ## whether each benchmark still runs, at its smallest size; figures are not kept
 	$(BIN)/python -m benchmarks --quick
 
+FORMER ?= HEAD~1
+build/former-$(FORMER):
+	git clone --quiet . $@ && git -C $@ checkout --quiet $$(git rev-parse $(FORMER)) && $(MAKE) -C $@ venv native
+
+.PHONY: bench-former
+bench-former: venv $(CORE) build/former-$(FORMER)  ## whole commands beside those of an earlier commit (FORMER=COMMIT), in turn, on the same files: CPU and memory; kept
+	FORMER_PYTHON=$(abspath build/former-$(FORMER))/.venv/bin/python $(BIN)/python -m benchmarks former
+
 .PHONY: bench-questions
 bench-questions: venv $(CORE)  ## whether questions grow faster than the number of rules: calls and memory up to 64,000 rules on ten kinds of estates; kept
 	$(BIN)/python -m benchmarks questions

@@ -28,6 +28,7 @@ from benchmarks import (
     distinct_accesses,
     flood,
     follow_changes,
+    former,
     kept_index,
     merge,
     open_image,
@@ -266,6 +267,11 @@ def _questions(*, quick: bool) -> Iterator[Row]:
         yield from questions.run(questions.QUICK_SIZES if quick else questions.SIZES, Path(scratch))
 
 
+def _former(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from former.run(Path(scratch), former.QUICK if quick else former.FULL, os.environ.get("FORMER_PYTHON"))
+
+
 QUESTIONS = "questions"
 """The part that fails if a figure is not met, unless it is quick: it counts, so a busy machine has the same figures."""
 SHAPES = "shapes"
@@ -318,6 +324,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "apply": ("Changes on a real Kafka of many rules vs. one request a rule, and vs. kafka-acls", _apply),
     "removals": ("Removals on a real Kafka of many rules vs. one request with a filter for each rule", _removals),
     "commit": ("Group commit: 64 writers vs. one", _commit),
+    "former": ("Whole commands vs. those of an earlier commit", _former),
     QUESTIONS: ("The growth of questions with the number of rules, on ten kinds of estates", _questions),
 }
 

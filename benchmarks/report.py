@@ -2,6 +2,7 @@
 
 import json
 import platform
+import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -77,9 +78,18 @@ def show(title: str, rows: Sequence[Row]) -> None:
 
 
 def machine() -> str:
-    """Return where and when a table was made."""
+    """Return where and when a table was made, and of which commit."""
     stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {stamp}"
+    return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {stamp}, commit {_commit()}"
+
+
+def _commit() -> str:
+    """Return the commit of the checkout, marked if files of the code differ from it; `unknown` without a history."""
+    git = ("git", "-C", str(Path(__file__).parent))
+    show = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    code = ("aclog", "native", "benchmarks/*.py", "benchmarks/**/*.py")
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", *(f":/{each}" for each in code)], check=False)
+    return "unknown" if show.returncode else f"{show.stdout.strip()}{' with changes' if changed.returncode else ''}"
 
 
 def keep(name: str, title: str, rows: Sequence[Row]) -> Path:

@@ -187,10 +187,16 @@ def _access(number: int, each: StandardAcl) -> str:
     principal = "User:guest" if each.principal == WILDCARD_PRINCIPAL else each.principal
     host = "10.9.9.9" if each.host == "*" or "/" in each.host else each.host
     answer = "Denied" if each.permission_type == AclPermissionType.DENY else "Allowed"
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(1_790_000_000 + number % 86_400))
-    kind = ResourceType(each.resource_type).name.title().replace("_", "")
+    kind = ResourceType(each.resource_type).name
+    return access_line(1_790_000_000 + number % 86_400, (principal, host, operation.name, kind, name), answer)
+
+
+def access_line(second: int, access: Sequence[str], answer: str) -> str:
+    """Return the line that Kafka's authorizer logs for an access: principal, host, operation, resource type, name."""
+    principal, host, operation, kind, name = access
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(second))
     return (
-        f"[{when},000] INFO Principal = {principal} is {answer} operation = {operation.name} from host = {host} on "
-        f"resource = {kind}:LITERAL:{name} for request = Fetch with resourceRefCount = 1 based on rule DefaultDeny "
-        "(kafka.authorizer.logger)\n"
+        f"[{when},000] INFO Principal = {principal} is {answer} operation = {operation} from host = {host} "
+        f"on resource = {kind.title().replace('_', '')}:LITERAL:{name} for request = Fetch with resourceRefCount = 1 "
+        "based on rule DefaultDeny (kafka.authorizer.logger)\n"
     )
