@@ -135,29 +135,34 @@ class Lives:
 def latest_rows(
     keys: Bytes, eligible: Bools, targets: Bytes, *, times: Int64s | None = None, target_times: Int64s | None = None
 ) -> Int64s:
-    """Return for each wanted key (16 bytes) the last eligible row with it, or -1; with `times`, also of that time.
-
-    Keys are compared as two numbers of 64 bits: the first are bisected, the second compared.
-    """
+    """Return for each target key (16 bytes) the last eligible row with it, or -1; with `times`, also of that time."""
     rows = np.flatnonzero(eligible)
-    latest = np.full(len(targets), -1, np.int64)
     if not len(rows) or not len(targets):
-        return latest
-    high, low = _halves(keys[rows])
-    order = np.argsort(high, kind="stable")
-    rows, high, low = rows[order], high[order], low[order]
-    target_high, target_low = _halves(targets)
-    at = np.searchsorted(high, target_high, "left")
-    ends = np.searchsorted(high, target_high, "right")
-    # nearly always one step: ids are random and digests as good as random
-    for step in range(int(np.max(ends - at, initial=0))):
-        rest = np.flatnonzero(at + step < ends)
-        place = at[rest] + step
-        same = low[place] == target_low[rest]
-        if times is not None and target_times is not None:
-            same &= times[rows[place]] == target_times[rest]
-        latest[rest[same]] = rows[place[same]]
+        return np.full(len(targets), -1, np.int64)
+    columns, target_columns = [*_halves(keys[rows])], [*_halves(targets)]
+    if times is not None and target_times is not None:
+        columns.append(times[rows])
+        target_columns.append(target_times)
+    numbers, sought = columns[0], target_columns[0]
+    for column, target_column in zip(columns[1:], target_columns[1:], strict=True):
+        # Numbered again for each column, so that pairs fit 64 bits. Ids are not always random: halves may be alike.
+        known, numbers = np.unique(numbers, return_inverse=True)
+        of_column, parts = np.unique(column, return_inverse=True)
+        numbers = numbers * len(of_column) + parts
+        first, second = _positions(known, sought), _positions(of_column, target_column)
+        sought = np.where((first < 0) | (second < 0), -1, first * len(of_column) + second)
+    order = np.argsort(numbers, kind="stable")
+    in_order = numbers[order]
+    at = np.maximum(np.searchsorted(in_order, sought, "right") - 1, 0)
+    latest: Int64s = np.where(in_order[at] == sought, rows[order[at]], -1)
     return latest
+
+
+def _positions(known: Int64s, values: Int64s) -> Int64s:
+    """Return the position of each value in sorted ones, or -1."""
+    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    positions: Int64s = np.where(known[at] == values, at, -1)
+    return positions
 
 
 def _halves(keys: Bytes) -> tuple[Int64s, Int64s]:

@@ -1,6 +1,7 @@
 """Which rule of a run is which life: with ids and without, from logs and from states, over runs that differ."""
 
 from collections.abc import Iterator
+from cProfile import Profile
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +124,23 @@ def test_latest_rows_finds_the_last_of_each_key(keys: list[int], wanted: list[in
     found = latest_rows(array(keys), eligible, array(wanted))
     places = [[at for at, key in enumerate(keys) if key == each and key != 4] for each in wanted]
     assert found.tolist() == [at[-1] if at else -1 for at in places]
+    times, wanted_times = (np.array([at % 3 for at in range(len(each))], np.int64) for each in (keys, wanted))
+    found = latest_rows(array(keys), eligible, array(wanted), times=times, target_times=wanted_times)
+    of_time = [[at for at in each if at % 3 == number % 3] for number, each in enumerate(places)]
+    assert found.tolist() == [at[-1] if at else -1 for at in of_time]
+
+
+def test_rows_of_ids_whose_first_half_is_the_same_take_as_many_calls() -> None:
+    # ids of Kafka are random; those of a source of rules may be numbers
+    def calls(count: int) -> int:
+        """Return how many functions are called for so many ids."""
+        keys = np.arange(count, dtype=">u8").view(np.uint8).reshape(-1, 8)
+        ids = np.concatenate((np.zeros_like(keys), keys), axis=1)
+        profile = Profile()
+        profile.runcall(latest_rows, ids, np.ones(count, np.bool_), ids)
+        return sum(each.callcount for each in profile.getstats())
+
+    assert calls(1_000) == calls(10)
 
 
 def test_numbers_beyond_one_container_add_up(index: UsageIndex) -> None:
