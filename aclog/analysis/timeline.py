@@ -30,11 +30,18 @@ from aclog.analysis.regions import (
     witness,
 )
 from aclog.analysis.who_can import holders, is_about, names_that_exist, rule_order, rules_on
-from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId, code_name, is_cidr
+from aclog.authorizer.acl import (
+    ResourcePattern,
+    StandardAcl,
+    StandardAclWithId,
+    code_name,
+    host_address,
+    is_cidr,
+)
 from aclog.authorizer.acls_image import AclsImage, Decision
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explain_set
-from aclog.authorizer.index.layout import known_type
+from aclog.authorizer.index.layout import known_type, matched_operations
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.settings import Generation, Settings, controllers_decide, is_set, pattern_text
 from aclog.metalog.errors import ConfigError
@@ -70,12 +77,32 @@ class AnyAllowed:
         if self._example is not None and is_allowed(new, self._example):
             return True
         if self._example is None and changed is not None:
-            gained = differences(old, new, query=self.query, changed=(changed,))
+            if not _may_allow(old, new, changed):
+                return False
+            gained = differences(old, new, query=_from_its_host(self.query, changed), changed=(changed,))
             region = next((each.region for each in gained if each.direction is Direction.GAINED), None)
         else:
             region = next(allowed(new, self.query), None)
         self._example = None if region is None else witness(region)
         return self._example is not None
+
+
+def _may_allow(old: Policy, new: Policy, changed: StandardAcl) -> bool:
+    """Return whether adding or removing an ACL may allow requests that were denied."""
+    if new.settings.allow_everyone or ":" not in changed.principal:  # one without a colon makes the authorizer throw
+        return True
+    is_added = len(new.acls) > len(old.acls)
+    return is_added is (changed.permission_type == AclPermissionType.ALLOW)
+
+
+def _from_its_host(query: Query, changed: StandardAcl) -> Query:
+    """Return the requests of a query that an ACL can match, if its host is a single address; otherwise the query."""
+    try:
+        is_address = host_address(changed.host) == changed.host
+    except ConfigError:
+        is_address = False
+    is_narrower = is_address and query.host is None and ":" in changed.principal
+    return evolve(query, host=changed.host) if is_narrower else query
 
 
 @frozen(kw_only=True)
@@ -114,6 +141,9 @@ def concerns(query: Query, rule: StandardAcl, settings: Settings) -> bool:
     # Where resources without ACLs are open, any ACL closes its resource; one without a colon makes the authorizer
     # throw.
     if who != WILDCARD_PRINCIPAL and ":" in who and who not in query.principals and not settings.allow_everyone:
+        return False
+    is_other = not matched_operations(rule.operation, rule.permission_type) & query.operations
+    if is_other and ":" in who and not settings.allow_everyone:
         return False
     literal = rule.pattern_type == PatternType.LITERAL
     root = root_of_pattern(known_type(rule.resource_type), rule.resource_name, literal=literal)

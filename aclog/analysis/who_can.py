@@ -68,7 +68,7 @@ from aclog.authorizer.codes import (
     ResourceType,
 )
 from aclog.authorizer.explain import located_text
-from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
+from aclog.authorizer.index.layout import ALL_OPERATIONS, matched_operations, rule_mask
 from aclog.authorizer.index.queries import rules_of
 from aclog.authorizer.settings import Settings, is_set, name_text
 
@@ -223,9 +223,8 @@ def rules_about(policy: Policy, query: Query) -> Iterator[StandardAcl]:
 
 def _is_about_some(rule: StandardAcl, query: Query, settings: Settings) -> bool:
     """Return whether an ACL matches a query, its resources aside."""
-    mask = rule_mask(rule.operation, rule.permission_type)
     return _is_colonless(rule) or (
-        bool((mask | mask >> 16) & query.operations)
+        bool(matched_operations(rule.operation, rule.permission_type) & query.operations)
         and _is_for(rule.principal, query.principals)
         and _is_from(rule.host, query.host, cidr=settings.cidr)
     )

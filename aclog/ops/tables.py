@@ -15,7 +15,7 @@ from attrs import field, frozen
 from aclog.analysis.rows.report import Cell, Kind, arrow_table, pandas_frame
 from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_cells
 from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType
-from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
+from aclog.authorizer.index.layout import ALL_OPERATIONS, matched_operations
 from aclog.authorizer.settings import name_text
 from aclog.snapshots.history import Change
 from aclog.terminal.columns import json_text
@@ -169,8 +169,7 @@ def _operations(rule: Mapping[str, Any]) -> int:
     """Return a mask of the operations that a rule is about."""
     if ":" not in rule["principal"] or rule["operation"] not in AclOperation.__members__:
         return ALL_OPERATIONS  # an ACL on which Kafka's authorizer throws, for every principal and operation
-    mask = rule_mask(AclOperation[rule["operation"]], AclPermissionType[rule["permissionType"]])
-    return (mask | mask >> 16) & ALL_OPERATIONS
+    return matched_operations(AclOperation[rule["operation"]], AclPermissionType[rule["permissionType"]])
 
 
 def difference_rows(objects: Iterable[Mapping[str, Any]]) -> Iterator[Flat]:

@@ -20,6 +20,7 @@ from aclog.usage.decisions.decisions import (
     AccessNumbers,
     DecisionCode,
     DecisionSteps,
+    StepColumns,
 )
 from aclog.usage.decisions.intervals import AclIntervals
 from aclog.usage.index.tallies import DayRows, DayTally
@@ -72,8 +73,7 @@ class SeenAccesses:
     """That version."""
     numbers: AccessNumbers = field(init=False)
     steps: DecisionSteps = field(init=False)
-    size: int = field(init=False)
-    """The number of steps; their decision codes are unused."""
+    """Their decision codes are unused."""
 
     def __attrs_post_init__(self) -> None:
         """Start empty."""
@@ -82,11 +82,11 @@ class SeenAccesses:
     @property
     def is_full(self) -> bool:
         """Whether to emit the counts and forget the accesses."""
-        return len(self.numbers) > _MOST_HELD or self.size > _MOST_STEPS
+        return len(self.numbers) > _MOST_HELD or self.steps.size > _MOST_STEPS
 
     def forget(self) -> None:
         """Forget all accesses."""
-        self.numbers, self.size = AccessNumbers(spelled=True), 0
+        self.numbers = AccessNumbers(spelled=True)
         self.steps = DecisionSteps(1 if self.acls is None else self.acls.intervals.versions.end)
 
     def number(self, columns: list[Any]) -> Int64s:
@@ -105,18 +105,16 @@ class SeenAccesses:
         return np.full(len(steps), self.version) if self.acls is None else self.steps.versions(steps)
 
     def _add_new(self, count: int) -> None:
-        moving = {}
+        moving = StepColumns.of({})
         if self.acls is not None:
             moving = _moving(self.acls, self.numbers.columns(slice(len(self.numbers) - count, None)))
         self.steps.append(np.zeros(count, np.int32), moving)
-        self.size += count + sum(len(steps) - 1 for steps in moving.values())
 
 
-def _moving(acls: NecessaryAcls, new: list[Any]) -> dict[int, list[tuple[int, int]]]:
+def _moving(acls: NecessaryAcls, new: list[Any]) -> StepColumns:
     accesses, codes = parse_columns(new)
-    rows = np.flatnonzero(codes == UNRESOLVED).tolist()
     changes = acls.changes(accesses)
-    return {rows[at]: [(version, 0) for version in versions.tolist()] for at, versions in changes.items()}
+    return changes._replace(access=np.flatnonzero(codes == UNRESOLVED)[changes.access])
 
 
 class _Counts(NamedTuple):

@@ -383,6 +383,12 @@ def rule_mask(operation: int, permission_type: int) -> int:
     return (_ALLOWING if permission_type == AclPermissionType.ALLOW else _DENYING)[operation & 0xFF]
 
 
+def matched_operations(operation: int, permission_type: int) -> int:
+    """Return the operations that an ACL matches, whether it allows or denies them, as the bits of their codes."""
+    mask = rule_mask(operation, permission_type)
+    return (mask | mask >> 16) & ALL_OPERATIONS
+
+
 @cache
 def mask_table() -> Masks:
     """Return the masks by [permission code as a byte, operation code as a byte]; never write to it."""

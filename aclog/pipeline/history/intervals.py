@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ from aclog.authorizer.codes import (
     PatternType,
     ResourceType,
 )
+from aclog.authorizer.index.layout import matched_operations
 from aclog.authorizer.settings import Settings
 from aclog.metalog.batches import scan_batches
 from aclog.metalog.committed_log import LogReader
@@ -642,8 +643,11 @@ def _replay(directory: Path | str) -> None:
 
 def concerned(queries: Iterable[Query], settings: Settings) -> Column:
     """Return whether an ACL (columns of `aclog acls list`) concerns a query: true where `questions.concerns` is."""
-    each = (_principal(query, settings) & _any(map(_covers, query.roots)) for query in queries)
-    return _any(each)
+    conditions = (_principal, _operation)
+    return _any(
+        reduce(and_, (condition(query, settings) for condition in conditions), _any(map(_covers, query.roots)))
+        for query in queries
+    )
 
 
 def _principal(query: Query, settings: Settings) -> Column:
@@ -653,6 +657,22 @@ def _principal(query: Query, settings: Settings) -> Column:
     is_named = principal.isin(*named)
     everyone = (principal == WILDCARD_PRINCIPAL) | ~principal.contains(":")
     return everyone | (~is_named if query.principals.complement else is_named)
+
+
+def _operation(query: Query, settings: Settings) -> Column:
+    """Return whether an ACL matches one of the operations, or makes Kafka's authorizer throw."""
+    if settings.allow_everyone:
+        return F.lit(True)
+    principal, operation, is_allow = (
+        F.col("principal"),
+        F.col("operation"),
+        F.col("permissionType") == AclPermissionType.ALLOW.name,
+    )
+    allows, denies = (
+        operation.isin([each.name for each in AclOperation if matched_operations(each, kind) & query.operations])
+        for kind in (AclPermissionType.ALLOW, AclPermissionType.DENY)
+    )
+    return ~principal.contains(":") | F.when(is_allow, allows).otherwise(denies)
 
 
 def _covers(root: Root) -> Column:

@@ -10,7 +10,7 @@ from attrs import Factory, define, evolve, field, frozen
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import WILDCARD
-from aclog.authorizer.index.layout import Int32s
+from aclog.authorizer.index.layout import Int32s, expanded
 from aclog.authorizer.index.scan_order import NAMED, ODD, STAR
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Settings
@@ -26,6 +26,7 @@ from aclog.usage.decisions.decisions import (
     MatchingInterval,
     ParsedAccess,
     Ranges,
+    StepColumns,
     Steps,
     is_order_ambiguous,
     principal_error,
@@ -47,6 +48,8 @@ from aclog.usage.decisions.intervals import (
 
 _UNSURE = np.uint8(1 << STAR | 1 << ODD)
 """The levels that Kafka may visit earlier or later than by their rank, as bits."""
+_FEW = 32
+"""Intervals of an access that are compared at each of its versions; more of them are swept in their order."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -57,7 +60,7 @@ class AccessDecisions:
     """
 
     codes: Int32s
-    changing: dict[int, Steps]
+    changing: StepColumns
 
 
 def decide_accesses(index: IntervalIndex, accesses: AccessColumns, *, allow_everyone: bool) -> AccessDecisions:
@@ -103,10 +106,15 @@ class _Batch:
             self._allow_without_acls(codes, changing)
         throws = self._may_throw()
         codes[throws] = UNRESOLVED
-        timelines = dict(self._timelines(np.flatnonzero(changing & (~throws | unsure))))
+        changing &= ~throws | unsure
+        is_plain = changing & ~unsure & (np.bincount(matches.access, minlength=len(changing)) <= _FEW)
+        if self.allow_everyone:
+            is_plain[:] = False  # their resources may have many other ACLs, each of which counts
+        timelines = dict(self._timelines(np.flatnonzero(changing & ~is_plain)))
         for at in np.flatnonzero(throws & unsure).tolist():
             timelines[at] = [(version, _unless_unsure(code)) for version, code in timelines[at]]
-        return AccessDecisions(codes=codes, changing=timelines)
+        steps = self._plain_steps(np.flatnonzero(is_plain)).joined(StepColumns.of(timelines))
+        return AccessDecisions(codes=codes, changing=steps)
 
     def _decide_permanent(self) -> Int32s:
         """Return the codes if all ACLs that match are in force at all versions."""
@@ -121,18 +129,27 @@ class _Batch:
         ordinals = np.full(total + 1, DecisionCode.DEFAULT_DENY, np.int32)  # the last entry is for rank -1: no match
         ordinals[ranks] = matches.ordinal
         codes = ordinals[determining].astype(np.int32)
-        levels = np.zeros(count, np.uint8)  # a bit for each level of the ACLs that could be named
         decides = denies == is_denied[matches.access]
-        bits = np.left_shift(1, index.levels[matches.row[decides]]).astype(np.uint8)
-        np.bitwise_or.at(levels, matches.access[decides], bits)
+        rows = matches.row[decides]
+        codes[self._ambiguous(matches.access[decides], rows, np.arange(count), is_denied)] = UNRESOLVED
+        return codes
+
+    def _ambiguous(self, step_of: Int64s, rows: Int64s, access: Int64s, is_denied: Bools) -> list[int]:
+        """Return the steps of which the ranks of ACLs do not show which one Kafka names.
+
+        `rows` are those of the ACLs that could be named, each of one step; `access` and `is_denied` are by step.
+        """
+        levels = np.zeros(len(access), np.uint8)  # a bit for each level of the ACLs that could be named
+        np.bitwise_or.at(levels, step_of, np.left_shift(1, self.index.levels[rows]).astype(np.uint8))
         several = (levels & (levels - 1)) != 0
+        ambiguous = []
         for at in np.flatnonzero(several & (levels & _UNSURE != 0)).tolist():
             present = {level for level in LEVELS if levels[at] >> level & 1}
-            is_star = self.accesses[at].resource_name == WILDCARD
-            below_star, is_deny = bool(self.below_star[at]), bool(is_denied[at])
+            is_star = self.accesses[int(access[at])].resource_name == WILDCARD
+            below_star, is_deny = bool(self.below_star[access[at]]), bool(is_denied[at])
             if is_order_ambiguous(present, denies=is_deny, below_star=below_star, is_star=is_star):
-                codes[at] = UNRESOLVED
-        return codes
+                ambiguous.append(at)
+        return ambiguous
 
     def _allow_without_acls(self, codes: Int32s, changing: Bools) -> None:
         """Set DEFAULT_ALLOW if the resource never has an ACL; mark as changing if it has one at some versions only."""
@@ -161,6 +178,35 @@ class _Batch:
             access, resource = self.matches.places.of_requests(self.matches.place_of)
             throws[access[np.isin(resource, list(throwing))]] = True
         return throws
+
+    def _plain_steps(self, changing: Int64s) -> StepColumns:
+        """Return the steps of these accesses, whose matches are known and few."""
+        index, matches, stride = self.index, self.matches, self.index.versions.end
+        low, high = (np.searchsorted(matches.access, changing, side) for side in ("left", "right"))
+        owner, match = expanded(low, high)
+        start, end = matches.start[match], matches.end[match]
+        # a step at each version at which an interval begins or ends, and at the first one
+        numbers = np.concatenate((np.arange(len(changing)), owner, owner))
+        versions = np.concatenate((np.zeros(len(changing), np.int64), start, end))
+        keys = np.unique((numbers * stride + versions)[versions < stride])
+        of_step, version = keys // stride, keys % stride
+        # the intervals in force at each step: from its begin on, and none that ends where it begins
+        first = np.searchsorted(keys, owner * stride + start)
+        last = np.searchsorted(keys, owner * stride + np.minimum(end, stride))
+        pair, step = expanded(first, np.maximum(first, last))
+        row, ordinal = matches.row[match[pair]], matches.ordinal[match[pair]]
+        denies = index.denies(row)
+        total = len(index.ranks)
+        # the first ACL that denies determines the decision, or else the last one that allows
+        order = np.lexsort((np.where(denies, index.ranks[row], 2 * total - index.ranks[row]), step))
+        determining = order[np.flatnonzero(np.diff(step[order], prepend=-1))]
+        codes = np.full(len(keys), DecisionCode.DEFAULT_DENY, np.int32)
+        codes[step[determining]] = ordinal[determining]
+        is_denied = np.zeros(len(keys), np.bool_)
+        is_denied[step[determining]] = denies[determining]
+        decides = denies == is_denied[step]
+        codes[self._ambiguous(step[decides], row[decides], changing[of_step], is_denied)] = UNRESOLVED
+        return StepColumns(changing[of_step], version, codes)
 
     def _timelines(self, changing: Int64s) -> Iterator[tuple[int, Steps]]:
         """Yield the steps of each of these accesses."""
@@ -305,12 +351,12 @@ class BulkAuthorizer:
         where, requests = where[by_principal == UNRESOLVED], requests.take(by_principal == UNRESOLVED)
         decisions = decide_accesses(self.index, requests, allow_everyone=self.settings.allow_everyone)
         codes[where] = decisions.codes
-        changing = {int(where[at]): steps for at, steps in decisions.changing.items()}
-        decided.steps.append(codes, changing)
-        unresolved = [
-            at for at in np.flatnonzero(decisions.codes == UNRESOLVED).tolist() if at not in decisions.changing
-        ]
-        unresolved += [at for at, steps in decisions.changing.items() if any(code == UNRESOLVED for _, code in steps)]
+        changing = decisions.changing
+        decided.steps.append(codes, changing._replace(access=where[changing.access]))
+        is_unresolved = decisions.codes == UNRESOLVED
+        is_unresolved[changing.access] = False
+        is_unresolved[changing.access[changing.code == UNRESOLVED]] = True
+        unresolved = np.flatnonzero(is_unresolved).tolist()
         decided.unresolved.update((first + int(where[at]), requests[at]) for at in unresolved)
 
     def _code_of(self, principal: str) -> int:
@@ -432,30 +478,31 @@ class NecessaryAcls:
         """Whether decisions may depend on ACLs that do not match."""
         return self.allow_everyone or bool(self._throwing)
 
-    def changes(self, accesses: Sequence[ParsedAccess]) -> dict[int, Int64s]:
+    def changes(self, accesses: Sequence[ParsedAccess]) -> StepColumns:
         """Return the versions at which the ACLs that a decision depends on change, for accesses with any such change.
 
-        Versions ascend, the first is 0. A decision depends on the ACLs that match, and on all ACLs on the resource if
-        their presence counts.
+        A decision depends on the ACLs that match, and on all ACLs on the resource if their presence counts. The codes
+        of the steps are 0.
         """
         matches = self.index.matches(accesses)
-        changing = ~self.intervals.permanent[matches.ordinal]
-        contents: dict[int, list[Int64s]] = {}
-        for access, content in zip(matches.access[changing].tolist(), matches.ordinal[changing].tolist(), strict=True):
-            contents.setdefault(access, []).append(np.array([content]))
-        by_range = self._by_range(matches)
-        of_resource: dict[int, Int64s] = {}
-        for access in self._presence_counts(matches):
-            for resource in matches.resources(access):
-                if resource not in of_resource:
-                    on_resource = self.index.intervals_of_resource(resource)
-                    of_resource[resource] = on_resource[~self.intervals.permanent[on_resource]]
-                if len(of_resource[resource]):
-                    contents.setdefault(access, []).append(of_resource[resource])
-        by_access = {access: self.intervals.changes(np.concatenate(each)) for access, each in contents.items()}
-        for access in np.unique(matches.access[by_range]).tolist():
-            by_access[access] = np.union1d(by_access.get(access, np.zeros(1, np.int64)), self._kafka_changes)
-        return by_access
+        presence_counts = np.zeros(len(accesses), np.bool_)
+        presence_counts[self._presence_counts(matches)] = True
+        changing = np.flatnonzero(~self.intervals.permanent[matches.ordinal] & ~presence_counts[matches.access])
+        parts = [self.intervals.changes(matches.access[changing], matches.ordinal[changing])]
+        of_place: dict[int, Int64s] = {}  # the ACLs that match are among those on the resource
+        for access in np.flatnonzero(presence_counts).tolist():
+            place = int(matches.place_of[access])
+            if place not in of_place:
+                on_place = [self.index.intervals_of_resource(each) for each in matches.resources(access)]
+                contents = np.concatenate([np.zeros(0, np.int64), *on_place])
+                contents = contents[~self.intervals.permanent[contents]]
+                of_place[place] = self.intervals.changes(np.zeros(len(contents), np.int64), contents).version
+            parts.append(_at(access, of_place[place]))
+        by_range = np.unique(matches.access[self._by_range(matches)]).tolist()
+        parts += [_at(access, np.union1d(np.zeros(1, np.int64), self._kafka_changes)) for access in by_range]
+        stride = self.intervals.versions.end
+        keys = np.unique(np.concatenate([part.access * stride + part.version for part in parts]))
+        return StepColumns(keys // stride, keys % stride, np.zeros(len(keys), np.int32))
 
     def find(self, accesses: Sequence[ParsedAccess], versions: Int64s, codes: Int32s) -> AclDependencies:
         """Return what each access depends on at its version; `codes` are BulkAuthorizer's, without errors.
@@ -547,6 +594,10 @@ class NecessaryAcls:
         of_content[self.index.content_of_row] = self.index.denies(np.arange(len(self.index.content_of_row)))
         denying: Bools = of_content[self.intervals.content_of]
         return denying
+
+
+def _at(access: int, versions: Int64s) -> StepColumns:
+    return StepColumns(np.full(len(versions), access), versions, np.zeros(len(versions), np.int32))
 
 
 def _joined(one: Pairs, other: Pairs) -> Pairs:

@@ -86,6 +86,27 @@ Steps: TypeAlias = Sequence[tuple[int, int]]
 _FIRST_SIZE = 1 << 12
 
 
+class StepColumns(NamedTuple):
+    """The steps of several accesses, by number and version, ascending; each of these accesses has one of version 0."""
+
+    access: Int64s
+    version: Int64s
+    code: Int32s
+
+    @classmethod
+    def of(cls, steps: Mapping[int, Steps]) -> Self:
+        """Return the steps of accesses by their numbers."""
+        rows = [(access, *step) for access in sorted(steps) for step in steps[access]]
+        access, version, code = np.array(rows, np.int64).reshape(-1, 3).T
+        return cls(access, version, code.astype(np.int32))
+
+    def joined(self, other: Self) -> Self:
+        """Return the steps of both, which have no access in common."""
+        order = np.argsort(np.concatenate((self.access, other.access)), kind="stable")
+        pairs: Iterable[Any] = zip(self, other, strict=True)
+        return type(self)(*(np.concatenate(each)[order] for each in pairs))
+
+
 @define(eq=False)
 class DecisionSteps:
     """The steps of accesses 0, 1, ... one after another in each column. Columns only grow, by doubling."""
@@ -104,18 +125,21 @@ class DecisionSteps:
     def __len__(self) -> int:
         return self._count
 
-    def append(self, codes: Int32s, changing: Mapping[int, Steps]) -> None:
-        """Append accesses: each with one decision code for all versions, or with the steps in `changing` by index."""
-        counts = np.ones(len(codes), np.int64)
-        for at, steps in changing.items():
-            counts[at] = len(steps)
+    @property
+    def size(self) -> int:
+        """The number of steps."""
+        return self._size
+
+    def append(self, codes: Int32s, changing: StepColumns) -> None:
+        """Append accesses: each with one decision code for all versions, or with its steps in `changing`."""
+        steps = np.bincount(changing.access, minlength=len(codes))
+        counts = np.maximum(steps, 1)
         starts = np.concatenate(([0], np.cumsum(counts)))
         owner = np.repeat(np.arange(len(codes)), counts)
         keys, values = (owner + self._count) * self._stride, codes[owner]
-        for at, steps in changing.items():
-            place = slice(starts[at], starts[at + 1])
-            keys[place] += [version for version, _ in steps]
-            values[place] = [code for _, code in steps]
+        changes = np.flatnonzero(steps[owner])
+        keys[changes] += changing.version
+        values[changes] = changing.code
         self._first = _grown(self._first, self._count + len(codes) + 1)
         self._keys, self._codes = (_grown(column, self._size + len(keys)) for column in (self._keys, self._codes))
         self._first[self._count : self._count + len(starts)] = starts + self._size

@@ -24,7 +24,14 @@ from aclog.metalog.columns import AclColumns, Bools, Int64s, read_acls
 from aclog.metalog.records import FRAME_VERSION, RecordType
 from aclog.usage.arrow import ACL_FIELDS, acl_structs
 from aclog.usage.decisions.access_columns import AccessColumns
-from aclog.usage.decisions.decisions import DecidingGenerations, DecisionTexts, KafkaTimes, ParsedAccess, Ranges
+from aclog.usage.decisions.decisions import (
+    DecidingGenerations,
+    DecisionTexts,
+    KafkaTimes,
+    ParsedAccess,
+    Ranges,
+    StepColumns,
+)
 
 # ACLs and the intervals in which they were in force, in the compact form that is broadcast to workers.
 
@@ -359,12 +366,18 @@ class ContentIntervals:
         valid = (at >= 0) & (self.content_of[ordinal] == contents) & (versions < self.versions.ends[ordinal])
         return np.where(valid, ordinal, -1)
 
-    def changes(self, contents: Int64s) -> Int64s:
-        """Return the versions at which any of these contents is added or removed: ascending, the first is 0."""
-        _, at = expanded(self._content_starts[contents], self._content_starts[contents + 1])
-        ordinals = self._order[at]
-        versions = np.unique(np.concatenate(([0], self.versions.starts[ordinals], self.versions.ends[ordinals])))
-        return versions[versions < self.versions.end]
+    def changes(self, owners: Int64s, contents: Int64s) -> StepColumns:
+        """Return for each owner the versions at which any of its contents is added or removed, and the first version.
+
+        The n-th content is one of the n-th owner. The codes of the steps are 0.
+        """
+        of, at = expanded(self._content_starts[contents], self._content_starts[contents + 1])
+        ordinals, stride = self._order[at], self.versions.end
+        owner = np.concatenate((owners, owners[of], owners[of]))
+        starts, ends = self.versions.starts[ordinals], self.versions.ends[ordinals]
+        versions = np.concatenate((np.zeros(len(owners), np.int64), starts, ends))
+        keys = np.unique((owner * stride + versions)[versions < stride])
+        return StepColumns(keys // stride, keys % stride, np.zeros(len(keys), np.int32))
 
 
 # All ACLs that were ever in force, indexed once: which of them match an access, and between which versions.

@@ -161,7 +161,7 @@ def test_dependencies_change_only_at_changes(intervals, requests, asked_as):
     for request, time, *told in found(intervals, rows, asked_as):
         (version,) = acls.intervals.versions.at(np.array([time * 1000])).tolist()
         at = requests.index(request)
-        step = int(np.searchsorted(changes.get(at, [0]), version, "right"))
+        step = int(np.searchsorted(changes.version[changes.access == at], version, "right"))
         assert seen.setdefault((at, step), told) == told
 
 
@@ -197,7 +197,7 @@ def test_an_acl_added_and_removed_ten_thousand_times():
     intervals = [Interval(acl, time, time + 1) for time in range(0, 20_000, 2)]
     acls = NecessaryAcls.of(AclIntervals.of_table(table_of(intervals)), Settings())
     asked = [ParsedAccess("User:b", "10.0.0.1", int(AclOperation.READ), int(ResourceType.TOPIC), "t")]
-    (changes,) = acls.changes(asked).values()
+    changes = acls.changes(asked).version
     assert changes.tolist() == list(range(20_001))
     codes = np.where(changes % 2 == 1, changes // 2, DecisionCode.DEFAULT_DENY).astype(np.int32)
     told = acls.find(asked * len(changes), changes, codes)
