@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_cells, rules_arrow, rules_pandas
-from aclog.authorizer.acl import AclBindingFilter
+from aclog.authorizer.acl import AclBindingFilter, rule_fields, rule_json
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
-from aclog.metalog.errors import DecodeError
+from aclog.authorizer.index.rule_lines import sorted_lines
+from aclog.metalog.errors import SYMBOL_START, DecodeError
 from tests.authorizer.test_acls_image import by_changes, estates, examples, with_ids
 from tests.support.builders.acls import acl
 
@@ -38,6 +39,40 @@ def test_columns_have_the_rows_of_the_objects(estate, seed, wanted, merged):
     assert Counter(tuple(row.values()) for row in table.to_pylist()) == expected
     assert Counter(frame.itertuples(index=False, name=None)) == expected
     assert len(columns) == expected.total()
+
+
+def in_listing_order(image):
+    """Return the lines of the ACLs of an image, made one by one; those of unknown codes may have the same fields."""
+    return [rule_json(rule) for rule in sorted(image, key=lambda rule: (rule_fields(rule), rule_json(rule)))]
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(estate=estates.estates(odd=True), seed=st.integers(0, 2**32), merged=st.booleans())
+def test_the_lines_of_columns_are_those_of_the_objects_in_order(estate, seed, merged):
+    image = by_changes(with_ids(estate.acls), Random(seed))
+    image = image.merged() if merged else image
+    lines = list(sorted_lines(image.columns(AclBindingFilter())))
+    fields = [line.partition(',"id":')[0] for line in lines]
+    assert fields == [line.partition(',"id":')[0] for line in in_listing_order(image)]
+    assert Counter(lines) == Counter(in_listing_order(image))
+
+
+@pytest.mark.parametrize("name", ['"', "\\", "\x7f", "\u202e", "é", "\U0001f600", "a b", ""])
+def test_the_line_of_any_name(name):
+    image = AclsImage.from_acls(with_ids([acl(f"{name}x"), acl(f"{name}y", f"User:{name}")]))
+    assert list(sorted_lines(image.columns(AclBindingFilter()))) == in_listing_order(image)
+
+
+def test_names_with_a_symbol_have_no_lines_in_columns():
+    image = AclsImage.from_acls(with_ids([acl("a"), acl(f"{SYMBOL_START}TEAM}}")]))
+    assert sorted_lines(image.columns(AclBindingFilter())) is None
+
+
+def test_the_lines_without_ids_have_null():
+    bare = AclsImage.from_acls([rule.__class__(id=None, acl=rule.acl) for rule in with_ids([acl("a"), acl("b")])])
+    lines = list(sorted_lines(bare.columns(AclBindingFilter())))
+    assert lines == in_listing_order(bare)
+    assert all(line.endswith(',"id":null}') for line in lines)
 
 
 def test_without_ids_the_ids_are_null():
