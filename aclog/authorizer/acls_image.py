@@ -354,6 +354,14 @@ class AclsImage:
         """Return every principal that has an ACL."""
         return queries.principals(self.index)
 
+    def has_principal(self, principal: str) -> bool:
+        """Return whether a principal has an ACL."""
+        return queries.has_principal(self.index, principal)
+
+    def may_be_spelled_otherwise(self, principal: str) -> bool:
+        """Return whether the principal of an ACL may differ from another one in case alone; False is certain."""
+        return queries.may_be_spelled_otherwise(self.index, principal)
+
     def matching(self, acl_filter: AclBindingFilter) -> Iterator[StandardAclWithId]:
         """Yield the ACLs that a filter matches, lazily, in no particular order."""
         return queries.matching(self.index, acl_filter)

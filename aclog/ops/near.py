@@ -68,10 +68,11 @@ _USER = "User:"
 
 def spelled_otherwise(principals: Iterable[str], acls: AclsImage) -> Iterator[str]:
     """Yield of each principal that no ACL names that others differ from it in case alone."""
-    named = acls.principals()
     for principal in principals:
-        same = [each for each in named if each.casefold() == principal.casefold()]
-        if same and principal not in named:
+        if acls.has_principal(principal) or not acls.may_be_spelled_otherwise(principal):
+            continue
+        same = [each for each in acls.principals() if each.casefold() == principal.casefold()]
+        if same:
             yield f"{unnamed(principal, same)} (upper and lower case differ)"
 
 

@@ -104,6 +104,31 @@ def test_filters_take_what_kafkas_take(estate, seed, data):
         assert Counter(found) == Counter(model.matching(wanted)), wanted
 
 
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    estate=estates.estates(odd=True),
+    seed=st.integers(0, 2**32),
+    other=st.sampled_from(["User:A", "user:a", "User:", "x", "User:\N{KELVIN SIGN}", "a" * 200]),
+    merged=st.booleans(),
+)
+def test_which_principals_there_are(estate, seed, other, merged):
+    image = by_changes(with_ids(estate.acls), Random(seed))
+    image = image.merged() if merged else image
+    principals = {rule.acl.principal for rule in image}
+    for principal in (*principals, *map(str.swapcase, principals), other):
+        assert image.has_principal(principal) == (principal in principals)
+        if not image.may_be_spelled_otherwise(principal):
+            assert principal.casefold() not in {each.casefold() for each in principals}
+
+
+def test_a_principal_within_the_name_of_another_has_no_acl():
+    image = AclsImage.from_acls(with_ids([evolve(ACL, principal="User:a", host="\x07User:b"), ACL]))
+    assert image.has_principal("User:a")
+    assert not image.has_principal("User:b")
+    assert image.may_be_spelled_otherwise("USER:B")  # only a lookup shows that it is a host
+    assert not image.may_be_spelled_otherwise("User:c")
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(estate=estates.estates(odd=True), seed=st.integers(0, 2**32))
 def test_records_are_those_that_were_read(estate, seed):

@@ -5,6 +5,7 @@ ACLs by id, resource, name or filter; authorizeByResourceType; and a number that
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import islice, product
@@ -281,7 +282,7 @@ def resource_patterns(index: AclIndex) -> Iterator[ResourcePattern]:
 def principals(index: AclIndex) -> set[str]:
     """Return every principal that has an ACL."""
     base, overlay = index.base, index.overlay
-    names = {layout.split_pair(base.pairs.key(pair))[0] for pair in set(base.cell_pairs)}
+    names = {layout.split_pair(base.pairs.key(pair))[0] for pair in range(len(base.pairs))}
     names.update(record.principal for record in overlay.added.values())
     if overlay.removed:
         # Only principals of removed rows can have lost their last ACL.
@@ -290,6 +291,30 @@ def principals(index: AclIndex) -> set[str]:
             if next(matching(index, AclBindingFilter(principal=principal)), None) is None:
                 names.discard(principal)
     return names
+
+
+def has_principal(index: AclIndex, principal: str) -> bool:
+    """Return whether a principal has an ACL."""
+    base, overlay = index.base, index.overlay
+    if any(record.principal == principal for record in overlay.added.values()):
+        return True
+    if overlay.removed:
+        return principal in principals(index)
+    prefix, data = layout.compact(principal), bytes(base.pairs.data)
+    at = data.find(prefix)
+    while at >= 0:
+        if base.pairs.offsets[bisect_left(base.pairs.offsets, at)] == at:  # not within another key
+            return True
+        at = data.find(prefix, at + 1)
+    return False
+
+
+def may_be_spelled_otherwise(index: AclIndex, principal: str) -> bool:
+    """Return whether the principal of an ACL may differ from another one in case alone; False is certain."""
+    data = bytes(index.base.pairs.data)
+    if index.overlay.changes or not (data.isascii() and principal.isascii()):
+        return True
+    return principal.lower().encode() in data.lower()
 
 
 # authorizeByResourceType for subjects with many allowed and many denied resources: one vectorised scan by name.

@@ -344,6 +344,14 @@ class Segments:
         base, position = segment.floor(offset)
         if base == offset:
             return base, position
+        while base < offset:  # in bulk, as far as it can prove batches valid
+            data = read_at(fd, position, _READ)
+            proved = _bulk_checked(data, base, offset, self.epochs) if len(data) > _BULK else None
+            if proved is None:
+                break
+            segment.learn(proved.last, position + proved.at)
+            base, position = proved.end, position + proved.size
+            segment.learn(base, position)
         batches = walk_batches(fd, segment.file.path, position=position, offset=base, epochs=self.epochs)
         for start, header in batches:
             if header.end_offset > offset:
