@@ -57,6 +57,8 @@ def unsigned_varints(data: Bytes, at: Int64s) -> tuple[Int64s, Int64s, Bools]:
     # Nearly all varints here have one byte: only the rows with a continuation bit go through the loop.
     rows = np.flatnonzero(byte >= 0x80)
     for shift in (7, 14, 21, 28):
+        if not len(rows):
+            break
         byte = bytes_at(data, after[rows])
         value[rows] |= (byte & 0x7F).astype(np.int64) << shift
         after[rows] += 1

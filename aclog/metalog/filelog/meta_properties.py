@@ -1,6 +1,7 @@
 """The file `meta.properties`: the cluster and node that a log directory belongs to (MetaProperties, version 1)."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from uuid import UUID
 
@@ -34,8 +35,11 @@ def read_meta_properties(directory: Path) -> MetaProperties | None:
     """
     path = directory / META_PROPERTIES
     data = files.read_small(path)
-    if data is None:
-        return None
+    return None if data is None else _parsed(data, path)
+
+
+@lru_cache(maxsize=4)  # a running node reads the same file every second
+def _parsed(data: bytes, path: Path) -> MetaProperties:
     try:
         values = parse_properties(data)
     except ValueError as error:
