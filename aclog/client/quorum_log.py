@@ -436,6 +436,7 @@ class QuorumMirror:
         archive = self.mirror.begin(snapshot)
         if snapshot is not None:
             self.checkpointed(self.mirror.directory / checkpoint_name(snapshot.end_offset, snapshot.epoch))
+            self.advance(snapshot.end_offset, self.quorum.high_watermark())
         after = f"after the snapshot of offset {self._mirrored_to()}"
         if before is not None and archive is not None:
             self.notify(
