@@ -430,6 +430,14 @@ class AdminWorld(ClusterWorld):
         self.controller.away_until, self.controller.refused = 0.0, frozenset()
         super()._settle()
 
+    def _has_settled(self) -> bool:
+        """See ClusterWorld; and a plan was empty since the faults have ended."""
+        state, copied = self.controller.state, getattr(self.hosts[SYNC].process, "copied", None)
+        settles_at = self.tempo.length(self.seconds)
+        return (
+            self._is_up(SYNC) and self._is_up(APPLY) and copied == state >= self.goal and self._settled_at > settles_at
+        )
+
     def _check_convergence(self) -> None:
         """The copy equals the source, and the target has what is desired, some time after the faults have ended."""
         scheduler, state = self.scheduler, self.controller.state

@@ -26,6 +26,10 @@ PORT = 9092
 SUPER_USERS = "User:ANONYMOUS"
 SETTLE_SECONDS = 75.0
 """How long after the last fault every node must have the same state and answer."""
+_LOOK_SECONDS = 2.0
+"""How often it is looked at whether that is so already."""
+_AWAKE_SECONDS = 5.0
+"""How long before these checks the lull ends that begins then."""
 _LULLS = (0.0, 0.0, 3_600.0)
 """The lengths of the lulls between the bursts of a seed, one of which is drawn; 0: all in one burst."""
 
@@ -383,23 +387,45 @@ class ClusterWorld(World):
         self.network.heal()
         for client in self._clients:
             client.think = max(client.think, 10.0)
+        paused = max((host.process.paused_until for host in self.hosts.values() if host.process is not None), default=0)
         for host in self.hosts.values():
             host.disk.fail_fsyncs, host.disk.is_full, host.disk.slow = 0, False, 1.0
             if host.process is not None:
                 host.process.calls_to_crash, host.process.paused_until = 0, 0.0
+        scheduler.at(
+            max(scheduler.now, paused) + _LOOK_SECONDS, self._rest, scheduler.now + SETTLE_SECONDS - _AWAKE_SECONDS
+        )
         scheduler.run(scheduler.now + SETTLE_SECONDS)
         if scheduler.failures:
             return
         self._check_convergence()
         self._check_clients()
 
+    def _rest(self, until: float) -> None:
+        """Let time pass in a lull once everything has settled: most of what it would cost is to look again."""
+        if self.scheduler.now >= until:
+            return
+        if self._has_settled():
+            self.tempo.rest(until)
+        else:
+            self.scheduler.after(_LOOK_SECONDS, self._rest, until)
+
+    def _has_settled(self) -> bool:
+        """Whether all nodes run, serve, and show the same state; it is checked at the end all the same."""
+        nodes = [self._running_node(name) for name in self.nodes]
+        serving = [each for each in nodes if each is not None and each.serving.is_set()]
+        return len(serving) == len(nodes) and len({each.publisher.current.end_offset for each in serving}) == 1
+
+    def _running_node(self, name: str) -> Node | None:
+        process = self.hosts[name].process
+        return None if process is None or process.dead else getattr(process, "node", None)
+
     def _check_convergence(self) -> None:
         scheduler = self.scheduler
         ends = {}
         for name in self.nodes:
-            process = self.hosts[name].process
-            node = None if process is None or process.dead else getattr(process, "node", None)
-            if node is None or not node.serving.is_set():
+            process, node = self.hosts[name].process, self._running_node(name)
+            if process is None or node is None or not node.serving.is_set():
                 scheduler.fail(f"{name} does not serve {SETTLE_SECONDS:g} s after the last fault")
                 return
             ends[name] = node.publisher.current.end_offset

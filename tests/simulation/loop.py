@@ -5,34 +5,43 @@ import errno
 import os
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
+from heapq import heappop, heappush
 from typing import Any
 
 from tests.simulation.scheduler import ProcessDeathError, Scheduler
 
+_MOST_SECONDS = 86_400.0
+"""The longest wait, as in asyncio."""
+
 
 class _Selector:
-    """Blocks the loop's thread until there is something to do."""
-
-    def __init__(self, loop: "SimLoop") -> None:
-        self._loop = loop
-
-    def select(self, timeout: float | None = None) -> list[Any]:
-        """Wait; there are no files to report."""
-        loop = self._loop
-        scheduler = loop.scheduler
-        if scheduler.fiber().process is not loop.process:
-            raise ProcessDeathError
-        if timeout is None or timeout > 0:
-            loop.fiber = scheduler.current
-            loop.is_selecting = True
-            try:
-                scheduler.block(timeout)
-            finally:
-                loop.is_selecting = False
-        return []
+    """What asyncio closes with a loop; the loop waits by itself."""
 
     def close(self) -> None:
         """Nothing to close."""
+
+
+class _Handle:
+    """A callback of a loop, as asyncio.Handle and asyncio.TimerHandle are, without what they keep for debugging."""
+
+    __slots__ = ("args", "call", "context", "moment")
+
+    def __init__(self, call: Any, args: tuple[Any, ...], context: Any, moment: float = 0.0) -> None:
+        self.call, self.args, self.context, self.moment = call, args, context or copy_context(), moment
+
+    def cancel(self) -> None:
+        """See asyncio."""
+        self.call = None
+        self.args = ()
+
+    def cancelled(self) -> bool:
+        """See asyncio."""
+        return self.call is None
+
+    def when(self) -> float:
+        """See asyncio."""
+        return self.moment
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -45,7 +54,9 @@ class SimLoop(asyncio.BaseEventLoop):
         self.process.loops.append(self)
         self.fiber: Any = None
         self.is_selecting = False
-        self._selector = _Selector(self)
+        self._selector = _Selector()
+        self._scheduled: list[tuple[float, int, _Handle]] = []
+        self._numbered = 0
         self._clock_resolution = 1e-9
         self.set_exception_handler(self._report)
 
@@ -57,14 +68,61 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def time(self) -> float:
         """See asyncio."""
-        return self.process.monotonic()  # type: ignore[no-any-return]
+        return self.scheduler.now
 
-    def _process_events(self, event_list: Any) -> None:
-        pass
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:
+        """See asyncio."""
+        if self._closed:
+            self._check_closed()
+        handle = _Handle(callback, args, context)
+        self._ready.append(handle)
+        return handle
 
-    def _write_to_self(self) -> None:
-        if self.is_selecting:
-            self.scheduler.wake(self.fiber)
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        """See asyncio."""
+        if self._closed:
+            self._check_closed()
+        handle = _Handle(callback, args, context, when)
+        self._numbered += 1
+        heappush(self._scheduled, (when, self._numbered, handle))
+        return handle
+
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        """See asyncio."""
+        return self.call_at(self.scheduler.now + delay, callback, *args, context=context)
+
+    def _run_once(self) -> None:
+        """Wait until there is something to do, and do it: what asyncio's loop does, in the same order."""
+        scheduled, ready, scheduler = self._scheduled, self._ready, self.scheduler
+        while scheduled and scheduled[0][2].call is None:
+            heappop(scheduled)
+        if scheduler.fiber().process is not self.process:
+            raise ProcessDeathError
+        if not ready and not self._stopping:
+            timeout = None
+            if scheduled:
+                timeout = min(max(0.0, scheduled[0][0] - scheduler.now), _MOST_SECONDS)
+            if timeout is None or timeout > 0:
+                self.fiber = scheduler.current
+                self.is_selecting = True
+                try:
+                    scheduler.block(timeout)
+                finally:
+                    self.is_selecting = False
+        end = scheduler.now + self._clock_resolution
+        while scheduled and scheduled[0][0] < end:
+            ready.append(heappop(scheduled)[2])
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            call = handle.call
+            if call is None:
+                continue
+            try:
+                handle.context.run(call, *handle.args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001 - as asyncio's handles do
+                self.call_exception_handler({"message": f"exception in {call!r}", "exception": error})
 
     def run_forever(self) -> None:
         """See asyncio; without hooks of the interpreter, which all loops would share."""
@@ -85,7 +143,9 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> Any:
         """See asyncio."""
-        handle = super().call_soon_threadsafe(callback, *args, context=context)
+        handle = self.call_soon(callback, *args, context=context)
+        if self.is_selecting:
+            self.scheduler.wake(self.fiber)
         if self.scheduler.current is not None:
             self.scheduler.step(0.05)
         return handle

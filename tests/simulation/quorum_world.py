@@ -320,6 +320,11 @@ class QuorumWorld(ClusterWorld):
         self.published(process, recover(mirror.directory).image)
         self.scheduler.cover("mirror opened again")
 
+    def _has_settled(self) -> bool:
+        """See ClusterWorld."""
+        leader = self.quorum.leader()
+        return leader is not None and leader.mark == leader.last.end and set(self._ends().values()) == {self.quorum.end}
+
     def _check_convergence(self) -> None:
         """Both observers have all that is committed, follow without an error, and get the next record soon."""
         scheduler, quorum = self.scheduler, self.quorum

@@ -5,10 +5,10 @@ the hub then lets the next event happen. Events of one moment happen in an order
 a real clock, so that a seed is the whole input of a run.
 """
 
-import asyncio
-import heapq
+from asyncio import _get_running_loop, _set_running_loop
 from collections import Counter, deque
 from collections.abc import Callable
+from heapq import heappop, heappush
 from random import Random
 from typing import Any
 from zlib import crc32
@@ -20,17 +20,22 @@ class ProcessDeathError(BaseException):
     """Raised in every thread of a process that has crashed; no `except Exception` of the process catches it."""
 
 
-class Event:
-    """A call at a moment of virtual time."""
+class Event(list[Any]):
+    """A call at a moment of virtual time: moment, drawn order, number, call, arguments.
 
-    __slots__ = ("args", "call", "cancelled")
+    A list, because the queue compares and makes them more often than anything else happens.
+    """
 
-    def __init__(self, call: Callable[..., object], args: tuple[Any, ...]) -> None:
-        self.call, self.args, self.cancelled = call, args, False
+    __slots__ = ()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nothing will be done."""
+        return self[3] is None
 
     def cancel(self) -> None:
         """Do nothing at that moment."""
-        self.cancelled = True
+        self[3] = None
 
 
 class Fiber:
@@ -73,7 +78,8 @@ class Scheduler:
         self.steps = 0
         self.descriptors = 1000
         self._trace = trace
-        self._queue: list[tuple[float, float, int, Event]] = []
+        self._draw = self.random.random
+        self._queue: list[Event] = []
         self._sequence = 0
         self._waits = 0
 
@@ -81,28 +87,28 @@ class Scheduler:
 
     def at(self, when: float, call: Callable[..., object], *args: Any) -> Event:
         """Call at a moment; calls of the same moment happen in a drawn order."""
-        event = Event(call, args)
-        self._sequence += 1
-        heapq.heappush(self._queue, (max(when, self.now), self.random.random(), self._sequence, event))
+        self._sequence = number = self._sequence + 1
+        event = Event((max(self.now, when), self._draw(), number, call, args))
+        heappush(self._queue, event)
         return event
 
     def after(self, delay: float, call: Callable[..., object], *args: Any) -> Event:
         """Call `delay` seconds from now."""
         return self.at(self.now + delay, call, *args)
 
-    def run(self, until: float, done: Callable[[], bool] = lambda: False) -> None:
+    def run(self, until: float, done: Callable[[], bool] | None = None) -> None:
         """Let events happen until a moment, or until `done`, or until something has failed."""
-        queue = self._queue
-        while queue and not self.failures and not done():
+        queue, failures = self._queue, self.failures
+        while queue and not failures and not (done is not None and done()):
             if queue[0][0] > until:
                 break
-            when, _, _, event = heapq.heappop(queue)
-            if event.cancelled:
+            when, _, _, call, args = heappop(queue)
+            if call is None:
                 continue
             self.now = when
             self.steps += 1
-            event.call(*event.args)
-        if not self.failures and not done():
+            call(*args)
+        if not failures and not (done is not None and done()):
             self.now = max(self.now, until)
 
     def note(self, *what: object) -> None:
@@ -142,12 +148,15 @@ class Scheduler:
             self.at(process.paused_until, self._resume, fiber, value)
             return
         self.current = fiber
-        asyncio._set_running_loop(fiber.running_loop)
+        loop = fiber.running_loop
+        if loop is not None:
+            _set_running_loop(loop)
         try:
             fiber.greenlet.switch(value)
         finally:
-            fiber.running_loop = asyncio._get_running_loop()
-            asyncio._set_running_loop(None)
+            fiber.running_loop = loop = _get_running_loop()
+            if loop is not None:
+                _set_running_loop(None)
             self.current = None
         if process.dying:
             process.bury()
@@ -160,21 +169,20 @@ class Scheduler:
             fiber.ended = True
             return
         self.current = fiber
-        asyncio._set_running_loop(None)
+        _set_running_loop(None)
         try:
             fiber.greenlet.throw(ProcessDeathError())
         finally:
-            asyncio._set_running_loop(None)
+            _set_running_loop(None)
             self.current = None
 
     def block(self, timeout: float | None = None) -> bool:
         """Let others run until this fiber is woken, or until the timeout; return whether it was woken."""
         fiber = self.fiber()
-        self._waits += 1
-        fiber.waiting = wait = self._waits
-        timer = None if timeout is None else self.after(max(timeout, 0.0), self._time_out, fiber, wait)
+        self._waits = fiber.waiting = wait = self._waits + 1
+        timer = None if timeout is None else self.at(self.now + timeout, self._time_out, fiber, wait)
         woken = bool(self.hub.switch())
-        if timer is not None:
+        if woken and timer is not None:
             timer.cancel()
         if fiber.process.dead:
             raise ProcessDeathError
@@ -193,11 +201,13 @@ class Scheduler:
 
     def fiber(self) -> Fiber:
         """Return the fiber that runs."""
-        if self.current is None:
+        fiber = self.current
+        if fiber is None:
             raise RuntimeError("not in a simulated thread")
-        if self.current.process.dead or self.current.process.dying:
+        process = fiber.process
+        if process.dead or process.dying:
             raise ProcessDeathError
-        return self.current
+        return fiber
 
     def sleep(self, seconds: float) -> None:
         """Let others run for a while."""

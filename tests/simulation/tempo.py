@@ -2,7 +2,8 @@
 
 Most of what an idle cluster does is to look again: at its directory, its election, the deadlines of its connections.
 Each of these costs as much as an event that matters. In a lull, when neither clients nor faults do anything for a
-while, they happen less often, and virtual time passes faster; before the next burst they are usual again.
+while, they happen less often, and virtual time passes faster; before the next burst they are usual again. After the
+last fault there is a lull as soon as everything has settled.
 """
 
 from collections.abc import Callable
@@ -70,14 +71,15 @@ class Tempo:
             return
         for number in range(1, int((seconds - 1.0) // BURST) + 1):
             start = number * BURST + (number - 1) * self.lull
-            self.scheduler.at(start + _FADE, self._slow_down, start + self.lull - _ONSET)
+            self.scheduler.at(start + _FADE, self.rest, start + self.lull - _ONSET)
 
     def end(self) -> None:
         """Restore the usual intervals."""
         for (module, name, _), value in zip(_INTERVALS, self._usual, strict=True):
             setattr(module, name, value)
 
-    def _slow_down(self, until: float) -> None:
+    def rest(self, until: float) -> None:
+        """Begin a lull."""
         self.scheduler.note("lull")
         self.calm_until = until
         for module, name, value in _INTERVALS:

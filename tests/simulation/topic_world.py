@@ -207,6 +207,7 @@ class TopicWorld(ClusterWorld):
         if scheduler.failures:
             return
         self.closing = True
+        self.tempo.rest(scheduler.now + 20.0)
         scheduler.run(scheduler.now + 30.0)
         nodes = [getattr(self.hosts[name].process, "node", None) for name in self.nodes]
         ends = {node.publisher.current.end_offset for node in nodes if node is not None}

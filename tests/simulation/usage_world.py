@@ -11,7 +11,7 @@ from uuid import UUID
 from attrs import define, field
 from prometheus_client import CollectorRegistry
 
-from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.acl import ResourcePattern, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.authorizer.interface import Action, RequestContext
@@ -76,6 +76,8 @@ class UsageWorld(ClusterWorld):
 
     brokers: tuple[str, ...] = (NODE,)
     image: AclsImage = field(factory=AclsImage.empty, init=False)
+    _acls: tuple[StandardAclWithId, ...] = field(default=(), init=False)
+    """Those of the image."""
     _ids: int = field(default=0, init=False)
     _batches: list[_Batch] = field(factory=list, init=False)
     """Those of the process that runs, or has run last; the last one is not drained yet."""
@@ -100,9 +102,10 @@ class UsageWorld(ClusterWorld):
         rule_id = self.image.find(rule)
         if rule_id is not None:
             self.image = self.image.apply([RemoveAccessControlEntryRecord(id=rule_id)])
-            return
-        self._ids += 1
-        self.image = self.image.apply([acl_record(UUID(int=(1 << 100) + self._ids), rule)])
+        else:
+            self._ids += 1
+            self.image = self.image.apply([acl_record(UUID(int=(1 << 100) + self._ids), rule)])
+        self._acls = tuple(self.image)
 
     # The node
 
@@ -152,7 +155,7 @@ class UsageWorld(ClusterWorld):
         batch = self._batches[-1]
         batch.decisions += 1
         self.done["decisions"] = self.done.get("decisions", 0) + 1
-        for each in self.image:
+        for each in self._acls:
             rule = each.acl
             name = rule.resource_name
             is_literal = rule.pattern_type == PatternType.LITERAL
@@ -239,6 +242,12 @@ class UsageWorld(ClusterWorld):
         if late and not any(until >= self.scheduler.now for until in self._excused.get(NODE, {}).values()):
             self.scheduler.fail(f"{process} has stopped without its last decisions in the index")
 
+    def _has_settled(self) -> bool:
+        """See ClusterWorld: the node runs, and has indexed all but what was decided since."""
+        process = self.hosts[NODE].process
+        runs = process is not None and not process.dead and hasattr(process, "recorder")
+        return runs and self._confirmed == len(self._batches) - 1 > 0
+
     def _check_convergence(self) -> None:
         """All decisions since the last start are in the index."""
         process = self.hosts[NODE].process
@@ -246,7 +255,12 @@ class UsageWorld(ClusterWorld):
             self.scheduler.fail("the node does not run after the last fault")
             return
         process.stop()  # type: ignore[attr-defined]
-        self.scheduler.run(self.scheduler.now + 20.0)
+        self.scheduler.run(self.scheduler.now + 20.0, done=lambda: self._is_checked_after(process))
+        if not self.scheduler.failures and not self._is_checked_after(process):
+            self.scheduler.fail(f"{process} does not stop, or the next one does not start, in 20 s without faults")
+
+    def _is_checked_after(self, process: Process) -> bool:
+        return hasattr(self.hosts[NODE].process, "recorder") and self.hosts[NODE].process is not process
 
     def _check_clients(self) -> None:
         """There are none."""
