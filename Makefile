@@ -322,6 +322,10 @@ campaign-mutations: venv build/jvm/.ready  ## twenty hand-made mutations, and th
 simulate: venv  ## a simulated cluster under faults for SECONDS=n of CPU time; SEED=n TRACE=1 repeats a seed, SHRINK=1 shortens it; SHORT=1 for most seeds
 	SECONDS=$(SECONDS) SEED=$(SEED) COUNT=$(COUNT) WORLD=$(WORLD) TRACE=$(TRACE) SHRINK=$(SHRINK) SHORT=$(SHORT) $(BIN)/python -m tests.simulation.simulate
 
+.PHONY: simulate-campaign
+simulate-campaign: venv  ## SEEDS=n short seeds in JOBS=n processes, from FROM=n or where the result file ends; kept in benchmarks/results
+	$(BIN)/python -W ignore -m tests.simulation.campaign --seeds $(or $(SEEDS),1000) --jobs $(or $(JOBS),1) $(if $(FROM),--first $(FROM))
+
 .PHONY: simulate-mutations
 simulate-mutations: venv  ## the mutations planted in the simulated cluster: with which seed, and after how long, each is found
 	$(BIN)/python -m tests.simulation.mutations
