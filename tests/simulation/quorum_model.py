@@ -124,7 +124,7 @@ class Voter:
     def answer(self, position: Position, max_bytes: int) -> FetchResponse:
         """Return the response to a fetch."""
         response = FetchResponse(leader_id=self.leader, leader_epoch=self.epoch, log_start_offset=self.start.end)
-        if error := self._error(position.leader_epoch):
+        if error := self._error(position):
             return evolve(response, error=error)
         response = evolve(response, high_watermark=self.mark)
         offset, start = position.offset, self.start.end
@@ -142,7 +142,10 @@ class Voter:
             return evolve(response, diverging=end)
         return evolve(response, records=self._records(position.offset, max_bytes))
 
-    def _error(self, leader_epoch: int) -> int:
+    def _error(self, position: Position) -> int:
+        leader_epoch = position.leader_epoch
+        if position.last_fetched_epoch > leader_epoch:
+            return error_codes.INVALID_REQUEST
         if leader_epoch < self.epoch:
             return error_codes.FENCED_LEADER_EPOCH
         if leader_epoch > self.epoch:
