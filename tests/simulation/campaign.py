@@ -6,6 +6,7 @@ which is written again every few hundred seeds: a part that is interrupted count
 
 import argparse
 import multiprocessing
+import signal
 import subprocess
 import sys
 import time
@@ -148,6 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     first = options.first if options.first is not None else max((each.end for each in parts), default=0)
     part = Part(commit=_commit(), first=first, end=first)
     begun = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that workers end, too
     workers = multiprocessing.get_context("spawn").Pool(options.jobs, maxtasksperchild=_CHUNKS_OF_A_WORKER)
     with workers:
         done = workers.imap(run_chunk, _chunks(first, first + options.seeds))
