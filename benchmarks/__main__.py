@@ -161,7 +161,7 @@ def _apply(*, quick: bool) -> Iterator[Row]:
 
 def _removals(*, quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
-        yield from removals.run(Path(scratch), 2_000 if quick else 20_000, 40 if quick else 200)
+        yield from removals.run(Path(scratch), 2_000 if quick else 100_000, 40 if quick else 1_000)
 
 
 def _commit(*, quick: bool) -> Iterator[Row]:

@@ -58,7 +58,7 @@ _ONE = "--principal User:service-7 --operation READ --topic orders.17"
 _COMMANDS = {
     "check no-public, {estate:,} rules of `public`": "check no-public --acls @public.jsonl",
     "who-can over a prefix, {estate:,} hosts of one client": (
-        "who-can --acls @one-client.jsonl --operation WRITE --topic metrics.*"
+        "who-can --acls @one-client.jsonl --operation WRITE --topic metrics. --resource-pattern-type prefixed"
     ),
     "diff of a rule, {estate:,} hosts of one client": "diff --acls @one-client.jsonl --to-acls @fewer.jsonl",
     "log verify, {log:,} batches": "log verify @log",
