@@ -8,7 +8,8 @@ from typing import Annotated
 from attrs import evolve
 
 from aclog.cli.app import is_about_contexts
-from aclog.cli.flags.target import ApplyFlags, TargetFlags, given_address
+from aclog.cli.flags.plans import ApplyFlags
+from aclog.cli.flags.target import TargetFlags, given_address
 from aclog.cli.options import Argument, Group
 from aclog.metalog.errors import plural, printable
 from aclog.metalog.primitives import random_uuid, uuid_text

@@ -24,9 +24,9 @@ from aclog.cli.flags.many_requests import (
     SecondStateFlags,
     SubjectFlags,
 )
+from aclog.cli.flags.plans import FailOnUnread
 from aclog.cli.flags.question import AnswerFlags, asked_principals
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.flags.target import FailOnUnread
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import plural, printable
 from aclog.ops.check import (

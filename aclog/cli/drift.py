@@ -4,8 +4,9 @@ from click.exceptions import Exit
 
 from aclog.cli.flags.commands import DriftFlags
 from aclog.cli.flags.common import FollowerFlags
+from aclog.cli.flags.plans import WantFlags
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.flags.target import TargetFlags, WantFlags
+from aclog.cli.flags.target import TargetFlags
 from aclog.cli.options import Group
 from aclog.metalog.errors import ConfigError
 

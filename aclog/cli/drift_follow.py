@@ -7,7 +7,8 @@ from attrs import define, field
 from aclog.cli.drift_report import drift_row, drift_text, look
 from aclog.cli.flags.commands import DriftFlags
 from aclog.cli.flags.common import FollowerFlags, Output
-from aclog.cli.flags.target import TargetFlags, WantFlags
+from aclog.cli.flags.plans import WantFlags
+from aclog.cli.flags.target import TargetFlags
 from aclog.cli.follow import FollowerStatus, serving
 from aclog.cli.plan import wanted_of
 from aclog.cli.signals import Stop, on_signals

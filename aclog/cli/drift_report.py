@@ -9,7 +9,8 @@ from aclog.authorizer.acl import acl_text, object_of_rule
 from aclog.authorizer.acls_image import acl_of_content
 from aclog.cli.flags.commands import DriftFlags
 from aclog.cli.flags.common import Output
-from aclog.cli.flags.target import TargetFlags, WantFlags, place_address
+from aclog.cli.flags.plans import WantFlags
+from aclog.cli.flags.target import TargetFlags, place_address
 from aclog.cli.images import ACL_COLUMNS
 from aclog.cli.plan import wanted_of
 from aclog.metalog.errors import plural, printable

@@ -17,7 +17,8 @@ from aclog.cli.app import writes_only_with
 from aclog.cli.apply import apply_to_place
 from aclog.cli.flags.common import AuthorizerFlags, Output
 from aclog.cli.flags.many_requests import IntentFlags
-from aclog.cli.flags.target import ApplyFlags, DoFlags, RevokedFlags, StepsOutputFlags, TargetFlags, place_address
+from aclog.cli.flags.plans import ApplyFlags, DoFlags, RevokedFlags, StepsOutputFlags
+from aclog.cli.flags.target import TargetFlags, place_address
 from aclog.cli.images import warn_of_unmatched
 from aclog.cli.options import Group
 from aclog.cli.plan import (

@@ -9,8 +9,9 @@ from aclog.analysis.review.review import markdown_lines, text_lines
 from aclog.authorizer.acl import shell_word
 from aclog.cli.flags.accesses import AccessesFlags, given_accesses
 from aclog.cli.flags.common import AuthorizerFlags, Output, check_one_stdin, stdin_among
+from aclog.cli.flags.plans import ChangeFile, OwnershipFlags, PlanOutputFlags, WantFlags
 from aclog.cli.flags.source import module_inputs, parse_modules
-from aclog.cli.flags.target import ChangeFile, OwnershipFlags, PlanOutputFlags, TargetFlags, WantFlags, place_address
+from aclog.cli.flags.target import TargetFlags, place_address
 from aclog.cli.options import Group
 from aclog.cli.transfer.output import is_written_through, open_output
 from aclog.metalog.errors import ConfigError, printable

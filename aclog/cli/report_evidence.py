@@ -430,7 +430,7 @@ def _drifting(target: "TargetFlags", want: str, journal: Path, command: str) -> 
     from aclog.authorizer.acls_image import acl_of_content
     from aclog.cli.drift_report import look
     from aclog.cli.flags.commands import DriftFlags
-    from aclog.cli.flags.target import WantFlags
+    from aclog.cli.flags.plans import WantFlags
     from aclog.cli.plan import wanted_of
     from aclog.ops.plan import read_wanted_rules
     from aclog.ops.report import Drifting

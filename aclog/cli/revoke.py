@@ -5,7 +5,8 @@ from click.exceptions import Exit
 from aclog.cli.app import writes_only_with
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.many_requests import IntentFlags
-from aclog.cli.flags.target import DoFlags, RevokedFlags, StepsOutputFlags, TargetFlags
+from aclog.cli.flags.plans import DoFlags, RevokedFlags, StepsOutputFlags
+from aclog.cli.flags.target import TargetFlags
 from aclog.cli.options import Group
 
 app = Group()

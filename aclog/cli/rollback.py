@@ -8,7 +8,8 @@ from click.exceptions import Exit
 
 from aclog.cli.flags.accesses import given_accesses
 from aclog.cli.flags.common import AuthorizerFlags
-from aclog.cli.flags.target import JournalFile, MaxDeletes, OtherJournals, PlanOutputFlags, TargetFlags, place_address
+from aclog.cli.flags.plans import JournalFile, MaxDeletes, OtherJournals, PlanOutputFlags
+from aclog.cli.flags.target import TargetFlags, place_address
 from aclog.cli.options import Group, Option
 from aclog.cli.plan import (
     CHANGES,

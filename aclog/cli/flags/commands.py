@@ -9,8 +9,8 @@ from aclog.cli.flags import common
 from aclog.cli.flags.accesses import AccessesFormat, AccessesTimezone, Gap, WindowFlags, Workers
 from aclog.cli.flags.common import Columns, NoPager, Output, OutputFlags, format_option
 from aclog.cli.flags.many_requests import SecondSettingsFlags, SecondStateFlags
+from aclog.cli.flags.plans import JournalFile, OtherJournals
 from aclog.cli.flags.question import AnswerFlags, AnswerFormat
-from aclog.cli.flags.target import JournalFile, OtherJournals
 from aclog.cli.options import Argument, Option
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
