@@ -10,6 +10,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import PatternType, ResourceType
 from aclog.authorizer.index import acl_index
 from aclog.authorizer.index.acl_index import prefixes_among
+from aclog.authorizer.index.layout import rule_mask
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from tests.support.builders.acls import acl
 from tests.support.models.native_paths import through
@@ -57,3 +58,50 @@ def test_decisions_do_not_depend_on_how_prefixes_are_found(seed, monkeypatch):
             answers.append([image.index.mask(image.subject(*who), kind, name, False) for *who, kind, name in some])
         assert answers[0] == answers[1] == answers[2]
     assert any(image.index.mask(image.subject(*who), kind, name, False) for *who, kind, name in asked)
+
+
+def naive_mask(rules, principal, host, kind, name):
+    """The mask of these rules, each compared by itself."""
+    mask = 0
+    for rule in rules:
+        is_prefix = rule.pattern_type == PatternType.PREFIXED
+        covers = name.startswith(rule.resource_name) if is_prefix else name == rule.resource_name
+        matches = rule.principal in {principal, "User:*"} and rule.host in {host, "*"}
+        if covers and matches and rule.resource_type == kind:
+            mask |= rule_mask(rule.operation, rule.permission_type)
+    return mask
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_masks_after_removals_are_those_of_the_rules_that_are_left(seed, monkeypatch):
+    """Of nested prefixes with several rules each, some of which are removed, and some added again."""
+    random = Random(seed)
+    monkeypatch.setattr(acl_index, "_FEW_LENGTHS", random.choice((1 << 30, 0)))
+    monkeypatch.setattr(acl_index, "_PAYS", 1 << 30)
+    names = [each for each in names_of(random, 40) if each]
+    codes = range(2, 7)
+    drawn = {
+        acl(random.choice(names), f"User:{random.choice('012*')}", random.choice(("*", "10.0.0.1", "10.0.0.2")),
+            operation=random.choice(codes), pattern_type=random.choice((PatternType.PREFIXED,) * 3 + (3,)),
+            permission_type=random.choice((2, 3)))
+        for _ in range(240)
+    }  # fmt: skip
+    rules = sorted(drawn, key=str)
+    present = dict(enumerate(rules[:160]))
+    image = AclsImage.empty().apply(record_of(rule, UUID(int=number)) for number, rule in present.items())
+    image = through("python", through("python", image).merged())
+    removed = []
+    for number in range(160, 200):
+        if number % 2:
+            present[number] = removed.pop() if number % 4 == 1 else rules[number]
+            change = record_of(present[number], UUID(int=number))
+        else:
+            gone = random.choice(sorted(present))
+            removed.append(present.pop(gone))
+            change = RemoveAccessControlEntryRecord(id=UUID(int=gone))
+        image = image.apply([change])
+        for _ in range(20):
+            who, host = f"User:{random.randrange(4)}", f"10.0.0.{random.randrange(1, 4)}"
+            name = random.choice(names) + random.choice(("", "a", "ab"))
+            found = image.index.mask(image.subject(who, host), ResourceType.TOPIC, name, documented=False)
+            assert found == naive_mask(present.values(), who, host, ResourceType.TOPIC, name)

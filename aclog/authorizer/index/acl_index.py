@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import product, starmap
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, product, starmap
 from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -72,7 +72,7 @@ class Overlay(NamedTuple):
     """By twice the resource type, plus one for LITERAL: by name, a text that keeps its hash, as no tuple does."""
     lengths: tuple[tuple[int, ...], ...] = ((),) * layout.TYPES
     """By resource type: the lengths of the touched prefixes, longest first. Prefixes of a name are found by cutting it
-    at each length, unless there are many lengths and many decisions on one version (`_listed_prefixes`)."""
+    at each length, unless there are many lengths and many decisions on one version (`_listed_names`)."""
     wildcards: tuple[TouchedResource | None, ...] = (None,) * layout.TYPES
     """By resource type: LITERAL `*`, if touched. Every decision needs it, so it is kept out of the map."""
     ranges: Map[str, tuple[str, ...]] = Map()
@@ -177,7 +177,9 @@ class AclIndex:
             resource_type = layout.known_type(resource_type)
             low, high, node, hidden = base.lookup(resource_type, name)
         if self.overlay.changes:
-            return self._changed_mask(subject, resource_type, name, wildcard=documented or not hidden)
+            mask = self._prefix_mask(subject, resource_type, name, node)
+            mask |= self._resource_mask(low, high, self.overlay.touched[2 * resource_type + 1].get(name), subject)
+            return mask | self._wildcard_mask(subject, resource_type) if documented or not hidden else mask
         try:
             mask = subject.prefix_masks[node]
         except KeyError:
@@ -191,17 +193,12 @@ class AclIndex:
             mask |= base.cells_mask(low, high, subject.pairs)
         return mask
 
-    def _changed_mask(self, subject: Subject, resource_type: int, name: str, *, wildcard: bool) -> int:
-        """Return the same for an index with an overlay; `wildcard`: LITERAL `*` covers the name."""
-        mask = self.literal_mask(subject, resource_type, name) | self.prefix_mask(subject, resource_type, name)
-        if not wildcard:
-            return mask
+    def _wildcard_mask(self, subject: Subject, resource_type: int) -> int:
+        """Return the mask of LITERAL `*`."""
         touched = self.overlay.wildcards[resource_type]
         if touched is None:
-            return mask | self.base.wildcard_mask(subject, resource_type)
-        return mask | self._resource_mask(
-            *self.base.cells(self.base.wildcard_resources[resource_type]), touched, subject
-        )
+            return self.base.wildcard_mask(subject, resource_type)
+        return self._resource_mask(*self.base.cells(self.base.wildcard_resources[resource_type]), touched, subject)
 
     def literal_mask(self, subject: Subject, resource_type: int, name: str) -> int:
         """Return the mask of the LITERAL pattern of exactly this name."""
@@ -210,43 +207,59 @@ class AclIndex:
 
     def prefix_mask(self, subject: Subject, resource_type: int, name: str) -> int:
         """Return the mask of all prefixes of a name."""
+        return self._prefix_mask(subject, resource_type, name, self.base.lookup(resource_type, name)[2])
+
+    def _prefix_mask(self, subject: Subject, resource_type: int, name: str, node: int) -> int:
+        """Return the same; `node`: the name's longest prefix in the base."""
         base, mask = self.base, 0
-        get = self.overlay.touched[2 * resource_type].get
+        get, shrunk = self.overlay.touched[2 * resource_type].get, set()
         for prefix in self._possible_prefixes(resource_type, name):
             touched = get(prefix)
             if touched is None:
                 continue
             if touched.shrunk:
-                return self._shrunk_prefix_mask(subject, resource_type, name)
-            # Only additions: their masks are or-ed to the base's chain, whose own cells need no second look (0, 0).
-            mask |= self._resource_mask(0, 0, touched, subject)
-        node = base.lookup(resource_type, name)[2]
+                shrunk.add(touched.number)
+                mask |= self._resource_mask(*base.cells(touched.number), touched, subject)
+            else:
+                # Only additions: their masks are or-ed to the base's chain, whose own cells need no second look (0, 0).
+                mask |= self._resource_mask(0, 0, touched, subject)
+        if shrunk:
+            return mask | self._chain_mask_without(subject, node, shrunk)
         chain = subject.prefix_masks.get(node)
         return mask | (base.chain_mask(subject, node) if chain is None else chain)
 
-    def _shrunk_prefix_mask(self, subject: Subject, resource_type: int, name: str) -> int:
-        # A removal cannot be taken out of the memoised mask of a whole chain: another prefix may set the same bit.
-        mask = 0
-        for resource in self.prefixes(resource_type, name):
-            mask |= self._resource_mask(*self.base.cells(resource.number), resource.touched, subject)
-        return mask
+    def _chain_mask_without(self, subject: Subject, node: int, left_out: set[int]) -> int:
+        """Return the base's mask of a prefix and all its shorter prefixes, without that of some of these resources.
+
+        A removal cannot be taken out of the memoised mask of a whole chain: another prefix may set the same bit.
+        """
+        base, mask, left = self.base, 0, len(left_out)
+        resources, parents = base.prefixes.resources, base.prefixes.parents
+        while left and node >= 0:
+            number = resources[node]
+            if number in left_out:
+                left -= 1
+            else:
+                mask |= base.cells_mask(*base.cells(number), subject.pairs)
+            node = parents[node]
+        return mask | base.chain_mask(subject, node)
 
     def _resource_mask(self, low: int, high: int, touched: TouchedResource | None, subject: Subject) -> int:
         """Return the mask of one pattern, with the base's cells [low, high) and the overlay's."""
-        base = self.base
+        base, pairs = self.base, subject.pairs
         if touched is None:
-            return base.cells_mask(low, high, subject.pairs)
+            return base.cells_mask(low, high, pairs)
         mask = 0
-        shrunk = touched.shrunk
         get = touched.cells.get
         for key in subject.keys:
             cell = get(key)
             if cell is not None:
                 mask |= cell.mask
-            elif shrunk and low < high:
-                # After a removal each pair is taken from one side only: the overlay's cell replaces the base's.
-                mask |= base.cells_mask(low, high, (base.pair(*key),))
-        return mask if shrunk else mask | base.cells_mask(low, high, subject.pairs)
+                if touched.shrunk:
+                    # After a removal each pair is taken from one side only: the overlay's cell replaces the base's.
+                    replaced = base.pair(*key)
+                    pairs = tuple(pair for pair in pairs if pair != replaced)
+        return mask | base.cells_mask(low, high, pairs)
 
     def _touched_prefixes(self, resource_type: int, name: str) -> list[Resource]:
         """Return the prefixes of a name that the overlay has, longest first."""
@@ -261,23 +274,23 @@ class AclIndex:
         """Return all prefixes of a name that the overlay has, longest first, perhaps among others."""
         lengths, whole = self.overlay.lengths[resource_type], len(name)
         if len(lengths) > _FEW_LENGTHS:
-            names = self._listed_prefixes(resource_type)
+            names = self._listed_names()
             if names is not None:
-                return prefixes_among(names, name)
+                return names.prefixes_of(resource_type, name)
         return [name[:length] for length in lengths if length <= whole]
 
-    def _listed_prefixes(self, resource_type: int) -> list[str] | None:
-        """Return the prefixes of the overlay in order; None if listing them would not pay: it takes all names once."""
+    def _listed_names(self) -> TouchedNames | None:
+        """Return the names of the overlay in order; None if listing them would not pay: it takes all names once."""
         memo, maps = self.base.memo, self.overlay.touched
         listed = memo.touched_names
         if isinstance(listed, TouchedNames) and listed.maps is maps:
-            return listed.prefixes(resource_type)
+            return listed
         queries = memo.asked
         if queries is None or queries[0] is not maps:
             memo.asked = [maps, 0]
             return None
         queries[1] += 1
-        return touched_names(self).prefixes(resource_type) if queries[1] * _PAYS >= self.overlay.changes else None
+        return touched_names(self) if queries[1] * _PAYS >= self.overlay.changes else None
 
     def prefixes(self, resource_type: int, name: str) -> Iterator[Resource]:
         """Yield all prefixes of a name, longest first."""
@@ -363,6 +376,8 @@ class TouchedNames:
     """As Overlay.touched."""
     _names: Sequence[list[str]]
     """By map: its names in the order of their code points."""
+    _shorter: Mapping[int, dict[str, str | None]] = field(factory=lambda: {code: {} for code in range(layout.TYPES)})
+    """By type: the next shorter PREFIXED name that each begins with, once it was looked for."""
 
     def under(self, kind: int, prefix: str) -> list[Resource]:
         """Return the patterns of a type whose names begin with a text, which may be empty; `kind` is 0..7."""
@@ -375,9 +390,18 @@ class TouchedNames:
                 resources.append(Resource(name, literal=literal, number=touched.number, touched=touched))
         return resources
 
-    def prefixes(self, kind: int) -> list[str]:
-        """Return the names of the PREFIXED patterns of a type, in order."""
-        return self._names[2 * kind]
+    def prefixes_of(self, kind: int, name: str) -> list[str]:
+        """Return the names of all PREFIXED patterns of a type that a name begins with, longest first."""
+        names, shorter = self._names[2 * kind], self._shorter[kind]
+        prefixes = []
+        prefix = next(prefixes_among(names, name), None)
+        while prefix is not None:
+            prefixes.append(prefix)
+            if prefix not in shorter:
+                # The first is the name itself.
+                shorter[prefix] = next(islice(prefixes_among(names, prefix), 1, None), None)
+            prefix = shorter[prefix]
+        return prefixes
 
     def moved(self, maps: Sequence[_ByName]) -> TouchedNames:
         """Return the names of another version, in time that mostly follows what differs."""

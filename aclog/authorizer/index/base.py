@@ -97,6 +97,8 @@ class Memo:
     lookup_count: int = 0
     """Of the young generation."""
     subjects: layout.Generations[tuple[str, str], Subject] = Factory(lambda: layout.Generations(_MAX_SUBJECTS))
+    everybody_at: dict[str, int] = Factory(dict)
+    """By host: the pair of `User:*`, or -1. Clients of one host need it for each of their principals."""
     mask_count: int = 0
     """How many chain masks were added to subjects since the last time that subjects aged."""
     range_subjects: layout.Generations[tuple[str, str], RangeSubject] = Factory(
@@ -225,14 +227,14 @@ class Base:
 
     def subject(self, keys: Sequence[tuple[str, str]]) -> Subject:
         """Resolve a subject from the (principal, host) texts that match it."""
-        # A client that was never seen costs four look-ups, and four keys of two texts: each text is encoded once.
+        # A client that was never seen costs up to three look-ups, and keys of two texts: each text is encoded once.
         encoded: dict[str, bytes] = {}
         find, pairs = self.pairs.find, []
         for key in keys:
-            if key == _EVERYBODY:
-                number = self.everybody
+            principal, host = key
+            if principal == WILDCARD_PRINCIPAL:
+                number = self.everybody if host == WILDCARD else self._everybody_at(host)
             else:
-                principal, host = key
                 data = (encoded.get(principal) or encoded.setdefault(principal, layout.compact(principal))) + (
                     encoded.get(host) or encoded.setdefault(host, layout.compact(host))
                 )
@@ -240,6 +242,15 @@ class Base:
             if number >= 0:
                 pairs.append(number)
         return Subject(tuple(keys), tuple(pairs))
+
+    def _everybody_at(self, host: str) -> int:
+        memo = self.memo
+        number = memo.everybody_at.get(host)
+        if number is None:
+            if len(memo.everybody_at) >= _MAX_SUBJECTS:
+                memo.everybody_at = {}  # not clear(): another thread may be reading the old one
+            number = memo.everybody_at[host] = self.pair(WILDCARD_PRINCIPAL, host)
+        return number
 
     def wildcard_mask(self, subject: Subject, resource_type: int) -> int:
         """Return the mask of LITERAL `*`. Memoised per type, 0..7."""
@@ -271,8 +282,17 @@ class Base:
             path.append(node)
             node = prefixes.parents[node]
         mask = chain
+        # Inlined `cells_mask`: there may be hundreds of prefixes, most of which have one cell, of another client.
+        pairs, resources, starts = subject.pairs, prefixes.resources, self.cell_starts
+        cell_pairs, cell_masks = self.cell_pairs, self.cell_masks
         for step in reversed(path):
-            mask |= self.cells_mask(*self.cells(prefixes.resources[step]), subject.pairs)
+            resource = resources[step]
+            low, high = starts[resource], starts[resource + 1]
+            if high - low == 1:
+                if cell_pairs[low] in pairs:
+                    mask |= cell_masks[low]
+            else:
+                mask |= self.cells_mask(low, high, pairs)
             masks[step] = mask
         self.memo.count_masks(len(path))
         return mask
