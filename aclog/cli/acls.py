@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
 
 from attrs import asdict, evolve, field, frozen
@@ -23,7 +24,6 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import AclOperation, ResourceType
-from aclog.authorizer.index.acl_index import Resource
 from aclog.authorizer.index.queries import rules_of
 from aclog.cli.app import writes_to_source
 from aclog.cli.flags import source
@@ -515,14 +515,13 @@ def _sorted(acls: AclsImage, filters: Iterable[AclBindingFilter]) -> Iterable[St
 
 def _in_text_order(acls: AclsImage) -> Iterator[StandardAclWithId]:
     """Yield all ACLs sorted by rule_fields, resource by resource, so that they are never all in memory."""
-    resources = sorted(acls.index.resources(), key=_type_and_name)
-    for _, group in groupby(resources, key=_type_and_name):
-        yield from sorted((rule for _, each in group for rule in rules_of(acls.index, each)), key=rule_fields)
+    named = ((code_name(ResourceType, kind), each.name, each) for kind, each in acls.index.resources())
+    for _, group in groupby(sorted(named, key=_TYPE_AND_NAME), key=_TYPE_AND_NAME):
+        rules = [rule for *_, each in group for rule in rules_of(acls.index, each)]
+        yield from sorted(rules, key=rule_fields) if len(rules) > 1 else rules
 
 
-def _type_and_name(entry: tuple[int, Resource]) -> tuple[str, str]:
-    resource_type, resource = entry
-    return code_name(ResourceType, resource_type), resource.name
+_TYPE_AND_NAME = itemgetter(0, 1)
 
 
 def _placed(rules: Iterable[StandardAclWithId], origins: Origins) -> Iterator[Row]:

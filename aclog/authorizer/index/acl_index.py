@@ -348,9 +348,8 @@ class AclIndex:
             touched = overlay.resource(*resource_key[:2], literal=resource_key[2]) if overlay.changes else None
             if touched is not None:
                 keys.add(resource_key)
-            resource = Resource(resource_key[1], literal=resource_key[2], number=number, touched=touched)
-            if self.count(resource):
-                yield key[0], resource
+            if touched is None or touched.rules:  # a resource of the base has rules
+                yield key[0], Resource(resource_key[1], literal=resource_key[2], number=number, touched=touched)
         for (kind, name, literal), touched in overlay.resources():
             if touched.rules and (kind, name, literal) not in keys:
                 yield kind, Resource(name, literal=literal, number=-1, touched=touched)
