@@ -160,6 +160,23 @@ check-delta: build/delta/.ready  ## outputs in Delta tables on PySpark 4.2, besi
 	scratch=$$(mktemp -d) && trap "rm -rf $$scratch" EXIT && \
 	  build/delta/venv/bin/python -m tests.support.spark.table_outputs_check delta $$(ls $(CURDIR)/build/delta/*.jar | paste -sd,) $$scratch
 
+# The tests of what runs on Spark, on an older version than the pinned one; everything else is as pinned
+SPARK ?= 4.0
+# before 4.2, PySpark leaves the sockets of collect() to the garbage collector
+SOCKETS := $(if $(filter 4.0 4.1,$(SPARK)),-W 'ignore:unclosed <socket:ResourceWarning')
+SPARK_PYTHON := build/spark-$(SPARK)/venv/bin/python
+build/spark-$(SPARK)/.ready: constraints.txt pyproject.toml
+	$(PYTHON) packaging/setup_venv.py build/spark-$(SPARK)/venv constraints.txt "everything"
+	build/spark-$(SPARK)/venv/bin/pip install --quiet --disable-pip-version-check 'pyspark==$(SPARK).*'
+	$(SPARK_PYTHON) -c 'from tests.support.spark.jvm import make_archive; make_archive()'
+	@touch $@
+
+.PHONY: check-spark
+check-spark: build/jvm/.ready build/spark-kafka/.ready build/spark-$(SPARK)/.ready  ## the tests of Spark on PySpark SPARK=4.0, or 4.1, or 4.2: 900 MB each
+	CI=1 $(SPARK_PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --tier=all -rs $(SOCKETS) tests/pipeline \
+	  --ignore=tests/pipeline/test_s3.py --ignore=tests/pipeline/test_hdfs.py tests/cli/test_spark_flags.py \
+	  tests/cli/test_premise_walk.py::test_jobs_on_spark tests/usage/accesses/test_events.py tests/usage/accesses/test_layouts.py
+
 .PHONY: check
 check: venv  ## lint, types, arrows, and the tests that start no server and no JVM: 2 minutes on 2 cores
 	@$(MAKE) --no-print-directory -j2 lint check-tests
@@ -402,9 +419,11 @@ build/spark-kafka/.ready: tests/support/spark/kafka.xml
 	@touch $@
 
 .PHONY: campaign-follow
-campaign-follow: venv build/jvm/.ready build/spark-kafka/.ready  ## aclog spark follow killed 20 times over growing files, and 20 times over a topic, while ACLs change: each access once
+campaign-follow: venv build/jvm/.ready build/spark-kafka/.ready build/delta/.ready build/iceberg/.ready  ## aclog spark follow killed 20 times over growing files, over a topic, and into tables of Delta and Iceberg, while ACLs change: each access once
 	$(BIN)/python -m tests.scenarios.pipeline.follow_kills --kills 20 | tee benchmarks/results/follow-kills.txt
 	$(BIN)/python -m tests.scenarios.pipeline.follow_kills --kills 20 --topic | tee -a benchmarks/results/follow-kills.txt
+	$(BIN)/python -m tests.scenarios.pipeline.follow_kills --kills 20 --format delta | tee -a benchmarks/results/follow-kills.txt
+	$(BIN)/python -m tests.scenarios.pipeline.follow_kills --kills 20 --format iceberg | tee -a benchmarks/results/follow-kills.txt
 
 .PHONY: campaign-ingest
 campaign-ingest: venv build/jvm/.ready  ## aclog spark ingest --follow killed 20 times while logs grow and rotate: each line once

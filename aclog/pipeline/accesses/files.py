@@ -431,7 +431,7 @@ def _from_lines(spark: SparkSession, place: str) -> DataFrame:
     for name in REQUEST_COLUMNS:
         bad |= values[name].isNull()
     if TIMESTAMP in kinds:
-        timestamp_kind = F.nullif(F.expr("schema_of_variant(object:timestamp)"), F.lit("VOID"))
+        timestamp_kind = F.nullif(F.schema_of_variant(within("object", TIMESTAMP)), F.lit("VOID"))
         values[TIMESTAMP] = F.coalesce(
             any_time(text("object", TIMESTAMP), StringType(), "UTC"), of_millis(number("object", TIMESTAMP))
         )

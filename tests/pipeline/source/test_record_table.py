@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from aclog.metalog.batches import build_batch, build_control_batch, scan_batches
 from aclog.metalog.codec import encode_record
@@ -26,6 +26,7 @@ from aclog.metalog.records import (
     UserScramCredentialRecord,
 )
 from aclog.pipeline.source.rows import LOG_SCHEMA, RowSelection, arrow_batches, columns_of
+from aclog.pipeline.spark_versions import arrow_schema
 from aclog.usage.arrow import id_texts
 from tests.support.spark import source
 
@@ -201,7 +202,7 @@ def test_arrow_batches_are_of_bounded_size():
 
 
 def test_the_schema_is_what_spark_makes_of_it():
-    assert to_arrow_schema(from_arrow_schema(LOG_SCHEMA), timezone="UTC").equals(LOG_SCHEMA)
+    assert arrow_schema(from_arrow_schema(LOG_SCHEMA)).equals(LOG_SCHEMA)
     assert LOG_SCHEMA.names[:5] == ["offset", "batch_offset", "batch_end_offset", "leader_epoch", "timestamp"]
 
 

@@ -11,7 +11,8 @@ import pyspark
 
 from tests.support.kafka.jvm import BUILD, QUICK, ROOT, archive_options
 
-ARCHIVE = BUILD / "spark.jsa"
+ARCHIVE = BUILD / f"spark-{pyspark.__version__}.jsa"
+"""Of the version that runs: `make check-spark` runs the tests on others."""
 _LOG = ROOT / "tests" / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"
 
 
