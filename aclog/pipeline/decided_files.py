@@ -124,7 +124,11 @@ class _Decider:
         for number, part in enumerate(parts_of(self.parts, batches)):
             name = f".{number:06d}-{part.groups[0].first:08d}-{secrets.token_hex(16)}"
             counts = Counter[int]()
-            with pq.ParquetWriter(self.directory / name, written, store_schema=False) as file:
+            # statistics of text cost more than the rest of the write; for equality, readers have the dictionaries
+            numbers = [field.name for field in written if field.type != _DICTIONARY]
+            with pq.ParquetWriter(
+                self.directory / name, written, store_schema=False, write_statistics=numbers or False
+            ) as file:
                 for batch in map(_joined, regrouped(_batches(part, self.schema), _LEAST_ROWS)):
                     codes, code_of = self._codes(batch)
                     counts.update(dict(zip(codes.tolist(), np.bincount(code_of).tolist(), strict=True)))
