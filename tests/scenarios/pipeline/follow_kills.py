@@ -1,10 +1,10 @@
 """Each access once, by the ACLs of its time: `aclog spark follow` is killed at random while accesses and log grow.
 
-    python -m tests.scenarios.pipeline.follow_kills --kills 20 --seed 1 [--topic]
+    python -m tests.scenarios.pipeline.follow_kills --kills 20 --seed 1 [--topic | --format delta|iceberg]
 
 A thread adds files of accesses, or records of a topic of a real Kafka, and changes an ACL between them. The command is
-killed with SIGKILL, its JVM included, and started again. At the end its output must have every access exactly once,
-with the decision of a list of the changes.
+killed with SIGKILL, its JVM included, and started again. At the end its output, files or a table, must have every
+access exactly once, with the decision of a list of the changes.
 """
 
 import argparse
@@ -25,7 +25,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import UUID, uuid4
 
-import pyarrow.dataset as ds
 from attrs import define, field, frozen
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -33,8 +32,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
 from aclog.metalog.records import RemoveAccessControlEntryRecord
+from aclog.pipeline.output_directory import OutFormat
+from tests.scenarios.pipeline.followed_outputs import COLUMNS, OUTPUTS, Output
 from tests.support.builders.acls import acl, acl_record
-from tests.support.kafka.jvm import BUILD
+from tests.support.kafka.jvm import BUILD, ROOT
 from tests.support.kafka.quorum import KafkaQuorum
 from tests.support.kafka.topics import client_properties
 from tests.support.nodes.server_properties import PLAIN, password
@@ -154,25 +155,22 @@ class Command:
 
     home: Path
     flags: tuple[str, ...]
+    into: Output
     jars: tuple[Path, ...] = ()
 
     def start(self, *flags: str) -> subprocess.Popen:
-        command = [sys.executable, "-m", "aclog", "spark", "follow", *self.flags, "--log", str(self.home / "log")]
-        command += ["--out", str(self.home / "out"), "--super-users=", "--master", "local[2]", *flags]
-        more = {"spark.local.dir": str(self.home / "scratch")}
+        command = [self.into.python, "-m", "aclog", "spark", "follow", *self.flags, "--log", str(self.home / "log")]
+        command += [*self.into.flags, "--super-users=", "--master", "local[2]", *flags]
+        more = {"spark.local.dir": str(self.home / "scratch"), **self.into.settings}
         if self.jars:
             more["spark.jars"] = ",".join(map(str, self.jars))
-        environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": submit_arguments(more)}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_SUBMIT_ARGS": submit_arguments(more)}
         with (self.home / "command.log").open("ab") as log:
-            return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=environment)
+            return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=environment, cwd=ROOT)
 
     @property
     def output(self) -> str:
         return (self.home / "command.log").read_text()[-3000:]
-
-    @property
-    def batches(self) -> int:
-        return len(list((self.home / "out").glob("batch-*.parquet")))
 
     def in_flight(self) -> int | None:
         """The batch that was begun and not committed, if there is one."""
@@ -180,7 +178,7 @@ class Command:
         return max(begun, default=None)
 
     def _noted(self, kind: str) -> set[int]:
-        directory = self.home / "out" / "_checkpoint" / kind
+        directory = self.into.checkpoint / kind
         return {int(path.name) for path in directory.glob("*") if path.name.isdigit()}
 
     def kill_in(self, rnd: random.Random, *, early: bool) -> None:
@@ -188,8 +186,8 @@ class Command:
         process = self.start("--interval", "0.1")
         try:
             if not early:
-                wanted, deadline = self.batches + 1, time.monotonic() + _PATIENCE
-                while self.batches < wanted:
+                wanted, deadline = self.into.commits() + 1, time.monotonic() + _PATIENCE
+                while self.into.commits() < wanted:
                     if time.monotonic() > deadline or process.poll() is not None:
                         raise RuntimeError(self.output)
                     time.sleep(0.002)
@@ -199,33 +197,35 @@ class Command:
             process.wait()
 
 
-def run(home: Path, kills: int, seed: int, *, bootstrap: str | None = None) -> Outcome:
-    """Run the campaign on files, or on a topic; every fifth kill falls into the start."""
+def run(
+    home: Path, kills: int, seed: int, *, bootstrap: str | None = None, form: OutFormat = OutFormat.PARQUET
+) -> Outcome:
+    """Run the campaign on files, or on a topic, into this format; every fifth kill falls into the start."""
     rnd, began, in_flight, published = random.Random(seed), time.monotonic(), 0, 0
-    writer, command = _files(home, seed) if bootstrap is None else _topic(home, seed, bootstrap)
+    into = OUTPUTS[form](home)
+    writer, command = _files(home, seed, into) if bootstrap is None else _topic(home, seed, bootstrap, into)
     with _writing(writer):
         wait_until(lambda: writer.written > 0, "the first accesses", SECONDS)
         for number in range(kills):
             command.kill_in(rnd, early=number % 5 == 4)
             left = command.in_flight()
             in_flight += left is not None
-            published += left is not None and (home / "out" / f"batch-{left:012d}.parquet").exists()
-            print(f"kill {number + 1}: {command.batches} batches", file=sys.stderr, flush=True)
+            published += left is not None and left in into.batches()
+            print(f"kill {number + 1}: {len(into.batches())} batches", file=sys.stderr, flush=True)
     last = command.start("--to-end")
     if last.wait(_PATIENCE):
         raise RuntimeError(command.output)
-    table = ds.dataset(sorted((home / "out").glob("batch-*.parquet"))).to_table(columns=["host", "decision"])
-    hosts = Counter(table["host"].to_pylist())
-    wrong = sum(
-        decision != ("ALLOWED" if writer.allows(writer.times[host]) else "DENIED")
-        for host, decision in zip(table["host"].to_pylist(), table["decision"].to_pylist(), strict=True)
-    )
+    table = into.rows()
+    found = list(zip(*(table[name].to_pylist() for name in COLUMNS), strict=True))
+    hosts = Counter(host for host, _ in found)
+    wrong = sum(decision != ("ALLOWED" if writer.allows(writer.times[host]) else "DENIED") for host, decision in found)
+    source = "files" if bootstrap is None else "topic"
     return Outcome(
-        source="files" if bootstrap is None else "topic",
+        source=source if form is OutFormat.PARQUET else f"{source} into a table of {form.value.title()}",
         kills=kills,
         in_flight=in_flight,
         published=published,
-        batches=command.batches,
+        batches=len(into.batches()),
         changes=len(writer.changes),
         written=writer.written,
         rows=hosts.total(),
@@ -235,12 +235,12 @@ def run(home: Path, kills: int, seed: int, *, bootstrap: str | None = None) -> O
     )
 
 
-def _files(home: Path, seed: int) -> tuple[Writer, Command]:
+def _files(home: Path, seed: int, into: Output) -> tuple[Writer, Command]:
     (home / "accesses").mkdir()
-    return Writer(home, seed), Command(home, ("--requests", str(home / "accesses")))
+    return Writer(home, seed), Command(home, ("--requests", str(home / "accesses")), into)
 
 
-def _topic(home: Path, seed: int, bootstrap: str) -> tuple[Writer, Command]:
+def _topic(home: Path, seed: int, bootstrap: str, into: Output) -> tuple[Writer, Command]:
     properties = client_properties(bootstrap)
     topic = f"accesses-{uuid4().hex[:8]}"
     new = NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1)
@@ -251,14 +251,17 @@ def _topic(home: Path, seed: int, bootstrap: str) -> tuple[Writer, Command]:
     config.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={login}\n")
     flags = ("--requests", f"kafka://{bootstrap}/{topic}", "--requests-command-config", str(config))
     producer = Producer(properties | {"linger.ms": "0"})
-    return Writer(home, seed, producer, topic), Command(home, flags, tuple(JARS.glob("*.jar")))
+    return Writer(home, seed, producer, topic), Command(home, flags, into, tuple(JARS.glob("*.jar")))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--topic", action="store_true")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--topic", action="store_true")
+    formats = [each.value for each in OUTPUTS]
+    source.add_argument("--format", choices=formats, default=OutFormat.PARQUET.value)
     arguments = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="follow-kills-"))
     if arguments.topic:
@@ -266,7 +269,7 @@ def main() -> int:
         with KafkaQuorum(home / "kafka", nodes=1) as kafka:
             outcome = run(home, arguments.kills, arguments.seed, bootstrap=kafka.bootstrap)
     else:
-        outcome = run(home, arguments.kills, arguments.seed)
+        outcome = run(home, arguments.kills, arguments.seed, form=OutFormat(arguments.format))
     print(outcome)
     if outcome.once:
         shutil.rmtree(home)
