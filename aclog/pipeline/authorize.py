@@ -407,32 +407,65 @@ class _Side:
 
 
 _MOST_DISTINCT: Final = 1 << 20
-"""Distinct accesses that a task counts before it decides them; about 250 bytes each."""
+"""Distinct accesses that a worker remembers, with their decisions on both sides; about 250 bytes each."""
 
 
 def _changes_of_distinct(tables: Iterator[pa.Table], sides: Sequence[_Side]) -> Iterator[pa.RecordBatch]:
     """Yield what changes in some rows, counted, and what cannot be decided."""
-    counts = _Counts()
+    known = _known(*((side.rules, side.settings) for side in sides))
+    counts = _Counts(known.numbers)
     for table in tables:
         counts.add(table)
-        if len(counts.numbers) > _MOST_DISTINCT:
-            yield from _changes_among(counts.table(), sides)
-            counts = _Counts()
-    yield from _changes_among(counts.table(), sides)
+        if len(known.numbers) > _MOST_DISTINCT:
+            yield from _changes_among(counts, known, sides)
+            known.forget()
+            counts = _Counts(known.numbers)
+    yield from _changes_among(counts, known, sides)
+
+
+@define(eq=False)
+class _Known:
+    """The distinct accesses that a worker has seen, as they are written, and their decisions on both sides."""
+
+    numbers: AccessNumbers = field(factory=AccessNumbers, init=False)
+    _codes: list["NDArray[np.int32]"] = field(factory=lambda: [np.zeros(0, np.int32) for _ in _SIDES], init=False)
+
+    def forget(self) -> None:
+        """Forget all accesses."""
+        self.numbers = AccessNumbers()
+        self._codes = [np.zeros(0, np.int32) for _ in _SIDES]
+
+    def codes(self, sides: Sequence[_Side]) -> Sequence["NDArray[np.int32]"]:
+        """Return the decision codes of all accesses on each side; those that are new are decided."""
+        decided = len(self._codes[0])
+        if len(self.numbers) > decided:
+            columns = self.numbers.columns(slice(decided, None))
+            self._codes = [
+                np.concatenate((codes, _authorizer(side.rules, side.settings).decide_once(columns)))
+                for codes, side in zip(self._codes, sides, strict=True)
+            ]
+        return self._codes
+
+
+@lru_cache(1)
+def _known(*_sides: tuple["Sent[AclIntervals]", Settings]) -> _Known:
+    """Return what a worker process knows of the accesses of one job, kept from task to task as `_authorizer`."""
+    return _Known()
 
 
 @define(eq=False)
 class _Counts:
-    """Distinct accesses as they are written, the number of their rows, and their first and last times."""
+    """Distinct accesses, the number of their rows, and their first and last times."""
 
-    numbers: AccessNumbers = field(factory=AccessNumbers, init=False)
+    numbers: AccessNumbers
     _rows: Int64s = field(factory=lambda: np.zeros(0, np.int64), init=False)
     _first: Int64s = field(factory=lambda: np.zeros(0, np.int64), init=False)
     _last: Int64s = field(factory=lambda: np.zeros(0, np.int64), init=False)
 
     def add(self, table: pa.Table) -> None:
         """Count rows of REQUEST_COLUMNS and `time`."""
-        access_of, new = self.numbers.number(table.columns[: len(REQUEST_COLUMNS)])
+        access_of, _ = self.numbers.number(table.columns[: len(REQUEST_COLUMNS)])
+        new = len(self.numbers) - len(self._rows)
         self._rows = np.concatenate((self._rows, np.zeros(new, np.int64)))
         self._first = np.concatenate((self._first, np.full(new, _LATEST)))
         self._last = np.concatenate((self._last, np.full(new, _EARLIEST)))
@@ -443,25 +476,30 @@ class _Counts:
         np.minimum.at(self._first, access_of[timed], times)
         np.maximum.at(self._last, access_of[timed], times)
 
-    def table(self) -> pa.Table:
-        """Return a row for each access, with `count`, and `first` and `last`, which are null without a time."""
-        timeless = self._first > self._last
-        columns: list[Any] = [*self.numbers.columns(slice(None)), pa.array(self._rows)]
-        columns += [pa.array(times, mask=timeless) for times in (self._first, self._last)]
+    def counted(self) -> Int64s:
+        """Return the accesses with a row."""
+        return np.flatnonzero(self._rows)
+
+    def table(self, accesses: Int64s) -> pa.Table:
+        """Return a row for each of these, with `count`, and `first` and `last`, which are null without a time."""
+        first, last = self._first[accesses], self._last[accesses]
+        timeless = first > last
+        columns: list[Any] = [*self.numbers.columns(accesses), pa.array(self._rows[accesses])]
+        columns += [pa.array(times, mask=timeless) for times in (first, last)]
         return pa.table(columns, names=[*REQUEST_COLUMNS, "count", "first", "last"])
 
 
-def _changes_among(counted: pa.Table, sides: Sequence[_Side]) -> Iterator[pa.RecordBatch]:
-    columns: list[Any] = counted.columns[: len(REQUEST_COLUMNS)]
-    codes = [_authorizer(side.rules, side.settings).decide_once(columns) for side in sides]
+def _changes_among(counts: _Counts, known: _Known, sides: Sequence[_Side]) -> Iterator[pa.RecordBatch]:
+    counted = counts.counted()
+    codes = [each[counted] for each in known.codes(sides)]
     flipped, in_doubt, unknown = _sorted_out(codes, sides)
     if len(flipped):
-        rows = counted.take(pa.array(flipped, pa.int64()))
+        rows = counts.table(counted[flipped])
         for name, each in zip(_CODES, codes, strict=True):
             rows = rows.append_column(name, pa.array(each[flipped], pa.int32()))
         yield from _reported(rows)
     if len(in_doubt):
-        rows = counted.take(pa.array(in_doubt, pa.int64()))
+        rows = counts.table(counted[in_doubt])
         errors = errors_of(rows.columns[: len(REQUEST_COLUMNS)])
         errors[unknown[in_doubt]] = DecisionCode.UNKNOWN_KAFKA
         reasons = [None if code == UNRESOLVED else DecisionCode(code).name for code in errors.tolist()]

@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import timedelta
 from random import Random
 
+import pyarrow as pa
 import pytest
 from attrs import evolve
 
@@ -18,8 +19,11 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.commands import Policy, TwoPolicies, changed_rules, simulate_command
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import FeatureLevelRecord
+from aclog.pipeline import authorize
 from aclog.pipeline.authorize import flips_of, simulated
-from aclog.usage.decisions.decisions import Ranges
+from aclog.pipeline.session import Enclosed
+from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS, Ranges
 from tests.pipeline.usage.test_report import START, acl, frame_of, ms, random_rows, random_rules, rules_of
 from tests.snapshots.test_kafka_history import controller
 from tests.support.builders.acls import acl_record
@@ -223,3 +227,45 @@ def test_the_second_state_is_the_first_with_a_change():
         changed_rules(before, [*changes, changes[0]])
     with pytest.raises(ConfigError, match="the ACL exists already: ALLOW User:c READ"):
         changed_rules(before, [*changes, changes[1]])
+
+
+@pytest.mark.parametrize("most", [1 << 20, 20])
+def test_what_a_worker_remembers_changes_no_task(monkeypatch, most):
+    monkeypatch.setattr(authorize, "broadcast", lambda _, value: Enclosed(value))
+    monkeypatch.setattr(authorize, "_MOST_DISTINCT", most)
+    random, decided_once = Random(9), []
+    decide = BulkAuthorizer.decide_once
+    monkeypatch.setattr(
+        BulkAuthorizer,
+        "decide_once",
+        lambda self, columns: decided_once.append(len(columns[0])) or decide(self, columns),
+    )
+    sides = [authorize._Side.of(None, rules_of(random_rules(random)), settings) for settings in (BEFORE, AFTER)]
+    rows = [
+        (principal, "10.0.0.1", operation.name, "TOPIC", name, ms(time) * 1000 if time else None)
+        for principal, operation, name, time in random_rows(random, 140)
+    ]
+    tasks = [rows[:100], rows[50:150], rows[:60], rows]
+
+    def reported(task):
+        halves = (
+            pa.table(list(zip(*half, strict=True)), [*REQUEST_COLUMNS, "time"]) for half in (task[:30], task[30:])
+        )
+        batches = authorize._changes_of_distinct(halves, sides)
+        return Counter(tuple(row.values()) for batch in batches for row in batch.to_pylist())
+
+    authorize._known.cache_clear()
+    together = [reported(task) for task in tasks]
+    distinct = len({row[:5] for row in rows})
+    assert (sum(decided_once) == 2 * distinct) is (most > distinct)
+    for task, found in zip(tasks, together, strict=True):
+        authorize._known.cache_clear()
+        alone = reported(task)
+        if most > distinct:
+            assert found == alone
+        counts = [Counter(), Counter()]
+        for total, result in zip(counts, (found, alone), strict=True):
+            for row, times in result.items():
+                total[row[:5] + row[8:]] += row[5] * times
+        assert counts[0] == counts[1] != Counter()
+    authorize._known.cache_clear()
