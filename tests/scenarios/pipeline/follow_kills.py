@@ -44,7 +44,7 @@ from tests.support.spark.jvm import submit_arguments
 
 JARS = BUILD.parent / "spark-kafka"
 PARTITIONS = 3
-_PATIENCE = 400.0
+_PATIENCE = 3600.0
 _RULE = acl("t", "User:a")
 
 
