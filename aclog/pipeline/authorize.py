@@ -158,7 +158,7 @@ def _cloud_event(decided: DataFrame, source: str) -> dict[str, Column]:
     timed = {"time": time} if TIMESTAMP in decided.columns else {}
     return {
         "specversion": F.lit(SPEC_VERSION),
-        "id": F.uuid(),
+        "id": F.expr("uuid()"),  # F.uuid: since PySpark 4.1
         "source": F.lit(source),
         "type": F.concat(F.lit("aclog.access."), F.lower("decision")),
         "subject": F.concat_ws("/", F.col("resourceType"), F.col("resourceName")),

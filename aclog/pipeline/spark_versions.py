@@ -5,7 +5,8 @@
 | 4.1 | filters that reach a Python data source; functions on Arrow arrays in SQL |
 | 4.2 | streams of a Python data source with a limit; the zone as an argument of the Arrow schema |
 
-Before, filters stay with Spark, functions get their arrays by way of pandas, and streams of the log are refused.
+Before, filters stay with Spark and `pushFilters` is refused; functions get their arrays by way of pandas, which has no
+null of a struct: a decision without an argument is a struct of nulls; and streams of the log are refused.
 """
 
 from collections.abc import Callable, Iterator
@@ -90,6 +91,15 @@ def check_streams() -> None:
         )
 
 
+def check_filters() -> None:
+    """Raise ConfigError if no filters reach a Python data source in this version."""
+    if VERSION < (4, 1):
+        raise ConfigError(
+            f"option pushFilters on PySpark {pyspark.__version__}: expected 4.1 or later, or options fromOffset and "
+            "untilOffset; without it, Spark applies all filters itself"
+        )
+
+
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Return the Arrow schema of rows in UTC. Raises PySparkTypeError: Arrow cannot carry a type."""
     convert: Any = types.to_arrow_schema
@@ -151,5 +161,6 @@ __all__ = [
     "SupportsTriggerAvailableNow",
     "arrow_schema",
     "arrow_udf",
+    "check_filters",
     "check_streams",
 ]

@@ -9,6 +9,7 @@ from aclog.pipeline.accesses import Layout, Ledger, append
 from aclog.pipeline.history.intervals import history
 from tests.pipeline.test_authorize import DATA
 from tests.support.spark.access_logs import audit_text
+from tests.support.spark.versions import HAS_STREAMS, is_refused
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 
@@ -33,10 +34,14 @@ def test_examples(spark, tmp_path, monkeypatch):
             for statement in runnable.replace("backup/__cluster_metadata-0", log).split(";\n"):
                 spark.sql(statement).collect()
             continue
-        exec(runnable.replace(".start(table)", ".trigger(availableNow=True).start(table).awaitTermination()"), names)
+        runnable = runnable.replace(".start(table)", ".trigger(availableNow=True).start(table).awaitTermination()")
+        if "readStream" in example and is_refused(lambda code=runnable: exec(code, names), since=(4, 2)):
+            continue
+        exec(runnable, names)
     assert len(shown) >= 6
     assert all(shown)
-    assert spark.read.parquet(names["table"]).count() == spark.read.format("aclog").load(log).count()
+    if HAS_STREAMS:
+        assert spark.read.parquet(names["table"]).count() == spark.read.format("aclog").load(log).count()
 
 
 def line(name, day):

@@ -43,6 +43,7 @@ from aclog.pipeline.spark_versions import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
     arrow_schema,
+    check_filters,
     check_streams,
 )
 
@@ -231,7 +232,9 @@ class AclogDataSource(DataSource):
         return commented_schema()
 
     def reader(self, schema: StructType) -> "LogReader":
-        """Return the reader of one query."""
+        """Return the reader of one query. Raises ConfigError: the option pushFilters before PySpark 4.1."""
+        if self._options.push_filters:
+            check_filters()
         # Spark pushes filters whenever a reader has a method pushFilters: without the option it must have none
         kind = FilteringReader if self._options.push_filters else LogReader
         return kind(self._options, chosen_columns(schema))

@@ -25,7 +25,7 @@ from tests.support.builders.state_logs import damage, write_log
 from tests.support.builders.state_records import acl, removal
 from tests.support.spark.history import decoded_log
 from tests.support.spark.history_check import check_offsets, check_recovered, check_times, states
-from tests.support.spark.session import settings
+from tests.support.spark.versions import pushdown
 
 DATA = Path(__file__).parents[2] / "data"
 FIXTURES = sorted(path.parent.name for path in DATA.glob("*/__cluster_metadata-0"))
@@ -283,7 +283,7 @@ def test_a_log_that_grows_and_loses_segments_after_the_first_pass(spark, tmp_pat
     second = log / segment_name(2)
     second.write_bytes(_batch(removal(1), 2))
     # with this setting Spark plans a new read for a pushed filter
-    with settings(spark, {"spark.sql.python.filterPushdown.enabled": "true"}):
+    with pushdown(spark, "true"):
         rows = intervals(spark, log)
         with second.open("ab") as segment:
             segment.write(_batch(removal(9), 3))

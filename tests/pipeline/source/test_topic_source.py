@@ -18,6 +18,7 @@ from tests.support.kafka.topics import client_properties
 from tests.support.processes.waiting import wait_until
 from tests.support.spark import source
 from tests.support.spark.session import finished
+from tests.support.spark.versions import is_refused
 
 TIMEOUT = 60
 
@@ -205,12 +206,16 @@ def test_under_spark(spark: SparkSession, client, topic, tmp_path):
     for text in "abc":
         writer.send([text, text.upper()])
         writer.send(["aborted"], abort=True)
-    assert run() == [2, 2, 2]
+    has_stream = not is_refused(run, since=(4, 2))
+    if has_stream:
+        assert run() == [2, 2, 2]
     writer.send(["d"] * 5)
-    assert run() == [5]
+    if has_stream:
+        assert run() == [5]
     table = spark.read.format("aclog").options(**given(client, topic)).load().orderBy("offset")
     assert texts_of(table.toArrow().to_pylist()) == ["a", "A", "b", "B", "c", "C", *["d"] * 5]
-    sink = spark.read.parquet(str(tmp_path / "out")).orderBy("offset")
-    assert sink.toArrow().to_pylist() == table.toArrow().to_pylist()
+    if has_stream:
+        sink = spark.read.parquet(str(tmp_path / "out")).orderBy("offset")
+        assert sink.toArrow().to_pylist() == table.toArrow().to_pylist()
     with pytest.raises(PySparkException, match="UNKNOWN_TOPIC"):
         spark.read.format("aclog").options(**given(client, "not-there")).load().count()

@@ -43,6 +43,7 @@ def make_archive() -> None:
     jars = Path(pyspark.__file__).parent / "jars"
     if ARCHIVE.exists() and ARCHIVE.stat().st_mtime > jars.stat().st_mtime:
         return
+    ARCHIVE.parent.mkdir(parents=True, exist_ok=True)
     part = ARCHIVE.with_suffix(".part")
     with tempfile.TemporaryDirectory() as scratch:
         subprocess.run([sys.executable, "-m", __name__, str(part), scratch], check=True, capture_output=True, cwd=ROOT)
