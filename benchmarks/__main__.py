@@ -43,6 +43,7 @@ from benchmarks import (
     spark,
     spark_functions,
     spark_log,
+    spark_rivals,
     spark_usage,
     to_arrow,
     tokens,
@@ -236,6 +237,11 @@ def _spark_functions(*, quick: bool) -> Iterator[Row]:
         yield from spark_functions.run(Path(scratch), 50_000 if quick else 2_000_000, 1 if quick else 3)
 
 
+def _spark_rivals(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from spark_rivals.run(Path(scratch), spark_rivals.QUICK if quick else spark_rivals.Sizes())
+
+
 def _access_layouts(*, quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
         yield from access_layouts.run(Path(scratch), 20_000 if quick else 200_000, 1 if quick else 2)
@@ -319,6 +325,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "spark": ("Batch authorization on Spark vs. the cheapest possible job", _spark),
     "spark-columns": ("Batch authorization on Spark with all columns vs. copying them", _spark_columns),
     "spark-functions": ("kafka_authorized on Spark vs. a plain Python UDF, and spark authorize", _spark_functions),
+    "spark-rivals": ("An access log decided on Spark, without Spark, by DuckDB and by a plain UDF", _spark_rivals),
     "spark-usage": ("Usage of ACLs on Spark vs. reading the columns", _spark_usage),
     "spark-log": ("Reading a log as a Spark table vs. reading prebuilt batches", _spark_log),
     "apply": ("Changes on a real Kafka of many rules vs. one request a rule, and vs. kafka-acls", _apply),
