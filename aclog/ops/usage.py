@@ -57,12 +57,11 @@ from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
 from aclog.usage.denied import Attempt, Refusals, attempts_of, refusals
 from aclog.usage.evidence import Youth, unlogged_text, unlogged_types
 from aclog.usage.judging import CountedLog, Each, HowToCount, Judged, UsageReport, count_log, each_in_processes, report
-from aclog.usage.needs import Needs
 from aclog.usage.rules import deciding_rules_of_log, deciding_rules_of_state
 from aclog.usage.simulation import Simulation
 from aclog.usage.simulation import simulate as simulate_changes
-from aclog.usage.suggestion import Question, SuggestedRule, Suggestion, prove
-from aclog.usage.suggestion import suggest as suggest_acls
+from aclog.usage.suggesting import judge
+from aclog.usage.suggestion import Question, SuggestedRule, Suggestion
 from aclog.usage.unused import Answer
 from aclog.usage.window import UnreadAccesses, Window, check_days, of_micros, unread_text
 
@@ -819,7 +818,10 @@ class ProvedSuggestion:
     suggestion: Suggestion
     now: int
     """The number of present rules."""
-    needs: Needs
+    denied: int
+    """Accesses that no rule allows, as often as they were made."""
+    undecided: int
+    """Accesses that cannot be decided."""
     replayed: int
     """Accesses that were decided again, as often as they were made."""
     window: Window
@@ -836,9 +838,9 @@ class ProvedSuggestion:
 
     def warn(self) -> None:
         """Note what is proved, and warn of what is not, and of lines and accesses that do not count."""
-        denied = self.needs.denied
+        denied = self.denied
         if self.unread:
-            decided = self.replayed - self.needs.undecided.total
+            decided = self.replayed - self.undecided
             warn(
                 f"{unread_text(self.unread)}: the rules that may apply to them were not judged, and stay unchanged; "
                 f"{_proof_text('every other logged access of the window', decided - denied, denied)}"
@@ -864,9 +866,17 @@ def _proof_text(accesses: str, allowed: int, denied: int) -> str:
 
 
 def suggest_least(
-    log: AccessLog, choice: ChosenSource, settings: Settings, options: SuggestOptions, configs: AbstractSet[str]
+    log: AccessLog,
+    choice: ChosenSource,
+    settings: Settings,
+    options: SuggestOptions,
+    configs: AbstractSet[str],
+    *,
+    each: Each | None = None,
 ) -> ProvedSuggestion:
     """Return the least ACLs that keep what was used, once they are proved. `configs`: as use_of_acls.
+
+    `each`: what judges the distinct accesses in parts, such as Spark's workers; by default this process.
 
     Raises:
         SuggestionError: they are not sound.
@@ -888,8 +898,9 @@ def suggest_least(
     for principal in sorted(options.principals - image.acls.principals()):
         warn(f"--principal {principal}: no rule is for it")
     with progress("suggesting"):
-        needs = Needs.of(counted.accesses, judging.rules, judging.settings)
-        unread = UnreadAccesses.sum_of((judged.unread(counted.unread), needs.undecided))
+        accesses = judge(counted.accesses, judging.rules, judging.settings, each)
+        of_log = accesses.judged
+        unread = UnreadAccesses.sum_of((judged.unread(counted.unread), of_log.undecided))
         question = Question(
             settings=settings,
             fold=options.fold,
@@ -898,16 +909,15 @@ def suggest_least(
             unread=unread,
             ranges_allow=kafka is None,
         )
-        suggestion = suggest_acls(needs, [rule.acl for rule in acls], question)
+        suggestion = accesses.suggest([rule.acl for rule in acls], question)
     with progress("proving"):
         deciding = (settings,) if kafka is None else tuple(map(settings.of_generation, Generation))
-        proof, *_ = [
-            prove(image.acls, suggestion.acls, counted.accesses, one, before=needs.decided) for one in deciding
-        ]
+        proof, *_ = [accesses.prove(image.acls, suggestion.acls, one) for one in deciding]
     return ProvedSuggestion(
         suggestion=suggestion,
         now=len(acls),
-        needs=needs,
+        denied=of_log.denied,
+        undecided=of_log.undecided.total,
         replayed=proof.replayed,
         window=judged.window,
         unread=unread,

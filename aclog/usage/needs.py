@@ -13,6 +13,7 @@ from aclog.authorizer.index.layout import Int32s, changes
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Bools, Int64s
 from aclog.usage.decisions.access_columns import AccessColumns, parse_columns
+from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.decisions import ALLOWED, REQUEST_COLUMNS, UNRESOLVED, ParsedAccess
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.simulation import Decided
@@ -107,10 +108,10 @@ class Needs:
     """All of the log."""
 
     @classmethod
-    def of(cls, counted: pa.Table, rules: Rules, settings: Settings) -> Self:
-        """Evaluate distinct accesses (COUNTED) by the last version of the ACLs."""
+    def of(cls, counted: pa.Table, rules: Rules, settings: Settings, authorizer: BulkAuthorizer | None = None) -> Self:
+        """Evaluate distinct accesses (COUNTED) by the last version of the ACLs. `authorizer`: as for Decided.of."""
         parsed = parse_columns([counted.column(name) for name in REQUEST_COLUMNS])
-        decided = Decided.of(parsed, rules, settings)
+        decided = Decided.of(parsed, rules, settings, authorizer)
         (accesses, errors), codes = parsed, decided.codes
         by_rule, allowed = _allowed(codes, rules)
         unknown = undecided(counted, codes).but_of(settings.super_users)

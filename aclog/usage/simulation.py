@@ -85,9 +85,11 @@ class Decided:
     """Of each access."""
 
     @classmethod
-    def of(cls, accesses: ParsedColumns, rules: Rules, settings: Settings) -> Self:
-        """Decide distinct accesses by the last version of the ACLs."""
-        codes = BulkAuthorizer.of(rules.intervals, settings).decide_once(accesses)
+    def of(
+        cls, accesses: ParsedColumns, rules: Rules, settings: Settings, authorizer: BulkAuthorizer | None = None
+    ) -> Self:
+        """Decide distinct accesses by the last version of the ACLs. `authorizer`: one of these, if there is one."""
+        codes = (authorizer or BulkAuthorizer.of(rules.intervals, settings)).decide_once(accesses)
         return cls(rules=rules, settings=settings, codes=codes)
 
     def decisions(self) -> Int64s:

@@ -3,22 +3,17 @@
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from heapq import heapify, heappop, heapreplace
 from itertools import chain
 from re import compile as pattern_of
-from typing import Final
+from typing import Final, Self, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from attrs import define, evolve, field, frozen
 
-from aclog.analysis.comparison import differences
 from aclog.analysis.intents import Intent, needs_of
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions import Direction
-from aclog.authorizer.acl import StandardAcl, StandardAclWithId, acl_text, code_name, is_cidr, parse_cidr
-from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.acl import StandardAcl, acl_text, code_name, is_cidr, parse_cidr
 from aclog.authorizer.codes import (
     CLUSTER_NAME,
     WILDCARD,
@@ -31,13 +26,10 @@ from aclog.authorizer.codes import (
 from aclog.authorizer.index.layout import changes, rule_mask
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Int64s
-from aclog.metalog.errors import ConfigError, MetadataError, plural
-from aclog.usage.decisions.access_columns import AccessColumns, parse_columns
-from aclog.usage.decisions.decisions import REQUEST_COLUMNS, ParsedAccess
-from aclog.usage.decisions.intervals import Rules
-from aclog.usage.gaining import gaining
+from aclog.metalog.errors import ConfigError, plural
+from aclog.usage.decisions.access_columns import AccessColumns
+from aclog.usage.decisions.decisions import ParsedAccess
 from aclog.usage.needs import Evidence, Needs, grouped
-from aclog.usage.simulation import Decided, simulation_of
 from aclog.usage.window import UnreadAccesses
 
 # The intents of grants.
@@ -164,55 +156,6 @@ def _longest(head: str, names: list[str]) -> str:
     differs = next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), None)
     shared = first[: min(len(first), len(last)) if differs is None else differs]
     return head + shared[len(head) : max((end.end() for end in _SEPARATOR.finditer(shared)), default=0)]
-
-
-# The proof of a suggestion: no access is lost, and no denied request becomes allowed.
-
-
-_REPORT = "nothing was printed; please report it"
-
-
-class SuggestionError(MetadataError):
-    """A suggestion is not sound, and must not be used."""
-
-
-@frozen(kw_only=True)
-class Proof:
-    """The result of a proof."""
-
-    replayed: int
-    """The number of accesses, including repeated ones, that were decided again without any loss."""
-
-
-def prove(
-    old: AclsImage, new: Iterable[StandardAcl], counted: pa.Table, settings: Settings, *, before: Decided | None = None
-) -> Proof:
-    """Decide accesses (COUNTED) again by the suggested ACLs, and compare both sets of ACLs over all requests.
-
-    `before`: the decisions by the old ACLs, if they are known; used if they are by the same settings.
-
-    Raises:
-        SuggestionError: an access is decided differently, or a denied request would be allowed.
-
-    """
-    image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in new)
-    present, after = (each.with_options(documented=settings.documented, cidr=settings.cidr) for each in (old, image))
-    accesses = parse_columns([counted.column(name) for name in REQUEST_COLUMNS])
-    if before is None or before.settings != settings or before.rules.intervals.kafka is not None:
-        before = Decided.of(accesses, Rules.of_image(present), settings)
-    replayed = Decided.of(accesses, Rules.of_image(after), settings)
-    simulation = simulation_of(counted, before, replayed)
-    for flip in simulation.flips.to_pylist():
-        # a denial may become an error or the reverse: access is refused either way
-        if "ALLOWED" in {flip["decision_before"], flip["decision_after"]}:
-            what = " ".join(str(flip[name]) for name in REQUEST_COLUMNS)
-            raise SuggestionError(f"the suggestion is not sound: {flip['change']}: {what}: {_REPORT}")
-    # the presence of any ACL may close a resource that would be open
-    changed = None if settings.allow_everyone else gaining(before.rules.table, replayed.rules.table)
-    for difference in differences(Policy(present, settings), Policy(after, settings), changed=changed):
-        if difference.direction is Direction.GAINED:
-            raise SuggestionError(f"the suggestion is not sound: {difference}: {_REPORT}")
-    return Proof(replayed=int(np.asarray(counted.column("count")).sum()))
 
 
 # ACLs by coverage: those that apply to a name, to all names with a prefix, or to some such names.
@@ -574,12 +517,16 @@ _UNUSED: Final = 1 / 10
 """The most unused names per used one under a prefix; more would grant much unneeded access."""
 
 
+Refusal: TypeAlias = tuple[StandardAcl, str]
+"""A prefix that many names do not become, and the reason as text."""
+
+
 @frozen(kw_only=True)
 class Folded:
     """Grants with safe prefixes, and the reasons against the other possible prefixes."""
 
     grants: tuple[Grant, ...]
-    refused: tuple[str, ...]
+    refused: tuple[Refusal, ...]
 
 
 @define(eq=False, kw_only=True)
@@ -607,12 +554,12 @@ class Folding:
                 continue
             key = (acl.principal, acl.host, acl.operation, acl.resource_type)
             groups.setdefault(key, {})[acl.resource_name] = grant
-        refused: list[str] = []
+        refused: list[Refusal] = []
         for by_name in groups.values():
             unfolded.extend(self._folded(by_name, refused))
         return Folded(grants=tuple(unfolded), refused=tuple(refused))
 
-    def _folded(self, by_name: dict[str, Grant], refused: list[str]) -> Iterator[Grant]:
+    def _folded(self, by_name: dict[str, Grant], refused: list[Refusal]) -> Iterator[Grant]:
         assert self.least is not None  # noqa: S101 - else nothing is to be folded
         waiting = list(groups_below(by_name, "", self.least))
         while waiting:
@@ -624,7 +571,8 @@ class Folding:
                 first, *others = (by_name.pop(name) for name in group.names)
                 yield evolve(first.with_all_of(others), acl=prefixed, why=self._why(prefixed, group))
             else:
-                refused.append(f"{len(group.names):,} names are not folded into {acl_text(prefixed)}: {reason}")
+                text = f"{len(group.names):,} names are not folded into {acl_text(prefixed)}: {reason}"
+                refused.append((prefixed, text))
                 waiting.extend(groups_below(group.names, group.prefix, self.least))
         yield from by_name.values()
 
@@ -723,7 +671,7 @@ class Suggestion:
     staying: tuple[StandardAcl, ...]
     """The ACLs of principals outside the scope."""
     refused: tuple[str, ...]
-    """Prefixes that were not used for many names, with the reasons."""
+    """Prefixes that were not used for many names, with the reasons, in the same order."""
 
     @property
     def acls(self) -> list[StandardAcl]:
@@ -733,33 +681,83 @@ class Suggestion:
 
 def suggest(needs: Needs, present: Collection[StandardAcl], question: Question) -> Suggestion:
     """Return the fewest ACLs that allow all needs and nothing that the present ACLs deny."""
-    settings = question.settings
-    staying = [rule for rule in present if question.principals and rule.principal not in question.principals]
-    unjudged = _unjudged(present, question)
-    sure = present if question.ranges_allow else [rule for rule in present if not is_cidr(rule.host)]
-    allowing = RuleIndex.of(filter(is_allow, sure), settings)
-    denies = [rule for rule in present if not is_allow(rule)]
-    folding = Folding(
-        least=question.fold,
-        allowing=allowing,
-        denying=RuleIndex.of(denies, settings),
-        names=_names(needs, question.topics),
-    )
-    grants, refused = _grants(needs, folding, [*staying, *(rule.acl for rule in unjudged)], settings)
-    intents = Intents.of(needs.accesses)
-    suggested = [*unjudged, *(_granted(grant, intents) for grant in grants)]
-    remaining = [*(rule.acl for rule in suggested), *staying]
-    stays = {rule.acl for rule in unjudged}
-    suggested += (rule for rule in _denies(denies, remaining, settings) if rule.acl not in stays)
-    if settings.allow_everyone:
-        closing = list(_closed(present, [*(rule.acl for rule in suggested), *staying], settings))
-        suggested += closing
-        acls = {rule.acl for rule in suggested}
-        overruling = _denies(denies, [rule.acl for rule in closing], settings)
-        suggested += [rule for rule in overruling if rule.acl not in acls]
-    acls = set(staying)
-    rules = sorted((rule for rule in suggested if rule.acl not in acls), key=lambda rule: _order(rule.acl))
-    return Suggestion(rules=tuple(rules), staying=tuple(staying), refused=refused)
+    scope = Scope.of(present, question, needs.names)
+    return scope.suggestion(*scope.granted(needs))
+
+
+@frozen(eq=False, kw_only=True, slots=False)
+class Scope:
+    """What turns needs into a suggestion; the same for the needs of all principals."""
+
+    present: tuple[StandardAcl, ...]
+    question: Question
+    names: Mapping[int, Mapping[str, Collection[str]]]
+    """By resource type: the names that exist, with their owners."""
+    staying: tuple[StandardAcl, ...]
+    """The ACLs of principals outside the question."""
+    unjudged: tuple[SuggestedRule, ...]
+    """The ACLs that unread accesses may have needed."""
+
+    @classmethod
+    def of(
+        cls,
+        present: Collection[StandardAcl],
+        question: Question,
+        names: Mapping[int, Mapping[str, frozenset[str]]],
+    ) -> Self:
+        """Take the present ACLs. `names`: as of Needs, of all accesses."""
+        principals = question.principals
+        return cls(
+            present=tuple(present),
+            question=question,
+            names=_names(names, question.topics),
+            staying=tuple(rule for rule in present if principals and rule.principal not in principals),
+            unjudged=tuple(_unjudged(present, question)),
+        )
+
+    @cached_property
+    def _folding(self) -> Folding:
+        settings, present = self.question.settings, self.present
+        sure = present if self.question.ranges_allow else [rule for rule in present if not is_cidr(rule.host)]
+        return Folding(
+            least=self.question.fold,
+            allowing=RuleIndex.of(filter(is_allow, sure), settings),
+            denying=RuleIndex.of(self._denies, settings),
+            names=self.names,
+        )
+
+    @property
+    def _denies(self) -> list[StandardAcl]:
+        return [rule for rule in self.present if not is_allow(rule)]
+
+    def granted(self, needs: Needs) -> tuple[list[SuggestedRule], list[Refusal]]:
+        """Return the ACLs that allow needs, and prefixes that names do not become.
+
+        Those of some principals are the same with and without the needs of others, unless one is of `User:*`.
+        """
+        stay = [*self.staying, *(rule.acl for rule in self.unjudged)]
+        grants, refused = _grants(needs, self._folding, stay, self.question.settings)
+        intents = Intents.of(needs.accesses)
+        return [_granted(grant, intents) for grant in grants], refused
+
+    def suggestion(self, granted: Iterable[SuggestedRule], refused: Iterable[Refusal]) -> Suggestion:
+        """Return the suggestion with these ACLs, and what must stay beside them."""
+        settings, denies = self.question.settings, self._denies
+        suggested = [*self.unjudged, *granted]
+        remaining = [*(rule.acl for rule in suggested), *self.staying]
+        stays = {rule.acl for rule in self.unjudged}
+        suggested += (rule for rule in _denies(denies, remaining, settings) if rule.acl not in stays)
+        if settings.allow_everyone:
+            others = [*(rule.acl for rule in suggested), *self.staying]
+            closing = list(_closed(self.present, others, settings))
+            suggested += closing
+            acls = {rule.acl for rule in suggested}
+            overruling = _denies(denies, [rule.acl for rule in closing], settings)
+            suggested += [rule for rule in overruling if rule.acl not in acls]
+        acls = set(self.staying)
+        rules = sorted((rule for rule in suggested if rule.acl not in acls), key=lambda rule: _order(rule.acl))
+        texts = sorted(refused, key=lambda pair: (_order(pair[0]), pair[1]))
+        return Suggestion(rules=tuple(rules), staying=self.staying, refused=tuple(text for _, text in texts))
 
 
 def _unjudged(present: Collection[StandardAcl], question: Question) -> list[SuggestedRule]:
@@ -778,9 +776,11 @@ def _unjudged(present: Collection[StandardAcl], question: Question) -> list[Sugg
     ]
 
 
-def _names(needs: Needs, topics: Iterable[str]) -> Mapping[int, Mapping[str, Collection[str]]]:
+def _names(
+    used: Mapping[int, Mapping[str, frozenset[str]]], topics: Iterable[str]
+) -> Mapping[int, Mapping[str, Collection[str]]]:
     unowned: Collection[str] = ()
-    by_kind = {kind: dict[str, Collection[str]](names) for kind, names in needs.names.items()}
+    by_kind = {kind: dict[str, Collection[str]](names) for kind, names in used.items()}
     of_topics = by_kind.setdefault(ResourceType.TOPIC, {})
     for topic in topics:
         of_topics.setdefault(topic, unowned)
@@ -789,7 +789,7 @@ def _names(needs: Needs, topics: Iterable[str]) -> Mapping[int, Mapping[str, Col
 
 def _grants(
     needs: Needs, folding: Folding, staying: Iterable[StandardAcl], settings: Settings
-) -> tuple[list[Grant], tuple[str, ...]]:
+) -> tuple[list[Grant], list[Refusal]]:
     granted = RuleIndex.of(filter(is_allow, staying), settings)
     remaining = _without_granted(needs, np.arange(len(needs.accesses)), granted)
     implied = np.isin(needs.accesses.operations[remaining], list(_IMPLIED_OPERATIONS))
@@ -798,7 +798,7 @@ def _grants(
     suggested = RuleIndex.of((grant.acl for grant in first.grants), settings)
     alone = _without_granted(needs, remaining[implied], suggested)
     second = folding.fold(literal_grants(needs, alone, folding.allowing))
-    return without_covered([*first.grants, *second.grants], settings), (*first.refused, *second.refused)
+    return without_covered([*first.grants, *second.grants], settings), [*first.refused, *second.refused]
 
 
 def _without_granted(needs: Needs, rows: Int64s, granted: RuleIndex) -> Int64s:

@@ -16,6 +16,7 @@ from aclog.cli.usage_report import print_suggestion
 from aclog.ops.usage import AccessLog, suggest_least
 from aclog.pipeline.session import each_on_spark
 from aclog.terminal.columns import OutputFormat
+from aclog.usage import suggesting
 from tests.support.cli.command import aclog
 
 NAMES = ["orders", "pay", "bill"]
@@ -92,12 +93,19 @@ def test_what_fails_in_a_worker_is_told(spark, tmp_path, acls):
     assert aclog("unused", "--acls", acls, "--index", index, "--days", 7).code == 1
 
 
-def test_a_suggestion_is_the_same(spark, tmp_path, acls):
-    path = log(tmp_path / "first", 1)
+def test_a_suggestion_is_the_same(spark, tmp_path, acls, monkeypatch):
+    monkeypatch.setattr(suggesting, "_ROWS", 2)  # a part for each of two principals
+    path, jobs = log(tmp_path / "first", 1), []
     flags = SuggestFlags(out=tmp_path / "spark.jsonl")
-    accesses = AccessLog.of(AccessesFlags(accesses=[str(path)]), partial(each_on_spark, spark))
+
+    def each(parts, make):
+        jobs.append(len(parts))
+        return each_on_spark(spark, parts, make)
+
+    accesses = AccessLog.of(AccessesFlags(accesses=[str(path)]), each)
     choice, options = SourceFlags(acls=str(acls)).choose(), flags.options(WindowFlags(), None)
-    suggested = suggest_least(accesses, choice, Settings(), options, frozenset())
+    suggested = suggest_least(accesses, choice, Settings(), options, frozenset(), each=each)
+    assert jobs[1:4] == [2, 2, 2]  # judged, granted and proved by workers
     print_suggestion(suggested, flags, Output(form=OutputFormat.TEXT))
     assert aclog("suggest", "--accesses", path, "--acls", acls, "--out", tmp_path / "here.jsonl").code == 0
     assert (tmp_path / "spark.jsonl").read_text() == (tmp_path / "here.jsonl").read_text() != ""

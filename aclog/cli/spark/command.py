@@ -445,8 +445,8 @@ def suggest(
     """Suggest the minimal rules that keep every access of a log, as `aclog accesses suggest` does; Spark reads the log.
 
     Spark's workers read and count the files, which must exist under the same
-    paths on every worker; the driver judges the distinct accesses. Objects (s3://,
-    s3a://) are copied first, for workers on this machine.
+    paths on every worker, and judge the distinct accesses. Objects (s3://, s3a://)
+    are copied first, for workers on this machine.
 
     [bold]Example[/]
 
@@ -469,7 +469,8 @@ def suggest(
         from aclog.pipeline.log_copies import is_here
         from aclog.pipeline.session import each_on_spark
 
-        log = accesses.open(partial(each_on_spark, spark), copies=is_here(spark))
+        each = partial(each_on_spark, spark)
+        log = accesses.open(each, copies=is_here(spark))
         with local_source(spark, source) as here:
-            choice = here.choose(topics=topics)
-            print_suggestion(suggest_least(log, choice, settings, options, authorizer.configs()), flags, how)
+            choice, configs = here.choose(topics=topics), authorizer.configs()
+            print_suggestion(suggest_least(log, choice, settings, options, configs, each=each), flags, how)

@@ -17,7 +17,8 @@ from aclog.authorizer.standard import build_authorizer
 from aclog.usage.counting import AccessCounter, SeenAccesses
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.needs import Needs
-from aclog.usage.suggestion import Question, SuggestionError, prove, suggest
+from aclog.usage.suggestion import Question, suggest
+from aclog.usage.suggestion_proof import SuggestionError, prove
 from tests.support.builders.acls import acl
 
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
