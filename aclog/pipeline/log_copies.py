@@ -9,9 +9,10 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline import storage
+from aclog.pipeline import server_files, storage
 from aclog.pipeline.history.bulk import MOST_BYTES
 from aclog.pipeline.output_directory import place_of
+from aclog.pipeline.session import is_connect
 
 _BESIDE: Final = ("meta.properties", "bootstrap.checkpoint")
 """Files of Kafka beside the directory of the log."""
@@ -31,15 +32,20 @@ def local_log(spark: SparkSession, log: Path | str, *, by_workers: bool) -> Iter
     if isinstance(place, Path):
         yield place
         return
-    if by_workers and not is_here(spark) and sum(file.size for file in storage.files_in(spark, place)) > MOST_BYTES:
+    if by_workers and not is_here(spark) and _size(spark, place) > MOST_BYTES:
         raise ConfigError(
-            f"--log {place}: the workers of {spark.sparkContext.master} read a log of over {MOST_BYTES >> 20} MiB by "
+            f"--log {place}: the workers of {master_of(spark)} read a log of over {MOST_BYTES >> 20} MiB by "
             "its path: expected a directory of a file system that they share, or --master local[*]"
         )
     with TemporaryDirectory(prefix="aclog-") as scratch:
         parent, name = split(place)
         directory = Path(scratch, name)
         directory.mkdir()
+        if is_connect(spark):
+            server_files.copy_directory(spark, place, directory)
+            server_files.copy_files(spark, parent, _BESIDE, Path(scratch))
+            yield directory
+            return
         _copy(spark, place, directory)
         for other in storage.files_in(spark, parent):
             if other.name in _BESIDE:
@@ -57,7 +63,18 @@ def split(place: str) -> tuple[str, str]:
 
 def is_here(spark: SparkSession) -> bool:
     """Return whether the workers of a session run on this machine, so that they can read its files."""
-    return str(spark.sparkContext.master).startswith("local")
+    return not is_connect(spark) and str(spark.sparkContext.master).startswith("local")
+
+
+def master_of(spark: SparkSession) -> str:
+    """Return what runs the jobs of a session, for a message."""
+    return "the server of Spark Connect" if is_connect(spark) else str(spark.sparkContext.master)
+
+
+def _size(spark: SparkSession, place: str) -> int:
+    if is_connect(spark):
+        return sum(size for size, _ in server_files.states(spark, [place]).values())
+    return sum(file.size for file in storage.files_in(spark, place))
 
 
 def _copy(spark: SparkSession, place: str, directory: Path) -> None:

@@ -1,8 +1,10 @@
 """Where the output of a job goes: a directory of this machine, or the URI of one in another store.
 
-This module does not import PySpark: a refusal does not wait for it.
+With Spark Connect, a place is a path or URI of the server's stores, as text. This module does not import PySpark: a
+refusal does not wait for it.
 """
 
+import os
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -89,6 +91,31 @@ def _check_credentials(scheme: str, authority: str, path: str) -> None:
 def hadoop_name(place: Place) -> str:
     """Return the URI by which Spark opens a place: it would look for a bare path in `fs.defaultFS`."""
     return f"file://{place.absolute()}" if isinstance(place, Path) else place  # Hadoop decodes no %20
+
+
+def connect_address(master: str | None) -> str | None:
+    """Return the address of a server of Spark Connect (sc://HOST:PORT), None for a session of this process's JVM."""
+    address = master or os.environ.get("SPARK_REMOTE", "")
+    return address if address.startswith(CONNECT_SCHEME) else None
+
+
+CONNECT_SCHEME: Final = "sc://"
+
+
+def server_place(name: Path | str, flag: str) -> str:
+    """Return a path or URI of a server of Spark Connect, as its readers and writers take it.
+
+    Raises:
+        ConfigError: a relative path, or as `place_of`.
+
+    """
+    place = place_of(name)
+    text = str(name).rstrip("/") or "/"
+    if isinstance(place, str):
+        return place
+    if not text.startswith(("/", "file:/")):
+        raise ConfigError(f"{flag} {name}: a relative path: expected a URI, or an absolute path of the server's store")
+    return text
 
 
 def local_directory(name: Path | str, flag: str, why: str) -> Path:

@@ -17,6 +17,9 @@ A marker names its job by a random token. A job publishes a table only if the ma
 of the files that it wrote, and on failure it deletes only these files. Between this check and the deletion of the
 marker, no store excludes other writers.
 
+A server of Spark Connect gives no access to its stores but by Spark's own writers, so there a table gets its final
+names when Spark commits it, and `_SUCCESS` once the whole output is complete and checked: by a write without rows.
+
 Spark writes files by Hadoop's FileOutputCommitter, algorithm 1, by which a failed or repeated task leaves no files in
 the table; or by the committer that the session's settings name.
 """
@@ -36,12 +39,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import define, field, frozen
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline import storage
 from aclog.pipeline.output_directory import Mode, OutFormat, Place, check_new, hadoop_name
+from aclog.pipeline.session import is_connect
 from aclog.pipeline.table_outputs import TableOutput, check_format
 from aclog.usage.accesses.access_log import INCOMPLETE
 
@@ -105,6 +110,15 @@ def check_absent(
         output = TableOutput(spark=spark, out=out, form=form)
         if mode is Mode.ERROR and any(map(output.exists, tables)):
             raise ConfigError(f"{out}: exists already: expected a new name, or --mode overwrite")
+        return None
+    if is_connect(spark):
+        if mode is not Mode.ERROR:
+            raise ConfigError(
+                f"--mode {mode}: Spark Connect has no step that publishes new files in the place of former ones, or "
+                "beside them: expected another --out, or --out-format delta or iceberg, which have transactions"
+            )
+        if storage.exists(spark, str(out)):
+            raise ConfigError(f"{out}: exists already: expected the name of a directory to create")
         return None
     if isinstance(out, Path):
         check_new(out, mode)
@@ -247,7 +261,7 @@ class NewOutput:
 @contextmanager
 def new_output(
     spark: SparkSession, out: Place, tables: Mapping[str, Form] = PARQUET, mode: Mode = Mode.ERROR
-) -> Iterator[NewOutput | TableOutput]:
+) -> Iterator["NewOutput | TableOutput | ServerOutput"]:
     """Yield an output to write to; on success readers accept it, and on failure what was written is deleted.
 
     `tables` has the form of each table by its name below `out`. An output in a store of which a table is published
@@ -267,6 +281,11 @@ def new_output(
         finally:
             output.close()
         return
+    if is_connect(spark):
+        on_server = ServerOutput(spark=spark, out=str(out), forms=tables)
+        yield on_server
+        on_server.publish()
+        return
     appended = hadoop_name(out) if mode is Mode.APPEND and former and any(map(_rows_of, former.values())) else None
     if isinstance(out, Path):
         with _beside(spark, out, former, mode) as unfinished:
@@ -281,6 +300,63 @@ def new_output(
         job.discard()
         raise
     job.publish()
+
+
+@frozen(kw_only=True)
+class ServerOutput:
+    """The tables of a new output that a server of Spark Connect writes, by Spark's writers alone."""
+
+    spark: SparkSession
+    out: str
+    forms: Mapping[str, Form] = PARQUET
+    """By the name of each table."""
+    _schemas: dict[str, StructType] = field(factory=dict, init=False, repr=False)
+    """Of the tables that were written, in this order."""
+
+    def write(self, frame: DataFrame, table: str = "") -> None:
+        """Write the rows of a table. Raises ConfigError: there is a directory of its name."""
+        self._save(frame, table, "error")
+        self._schemas[table] = frame.schema
+
+    def add(self, rows: pa.Table, table: str) -> None:
+        """Write a small table, to one file."""
+        self.write(self.spark.createDataFrame(rows).coalesce(1), table)
+
+    def read(self, table: str = "") -> DataFrame:
+        """Return the rows that were written to a table."""
+        return self.spark.read.schema(self._schemas[table]).format(self.forms[table]).load(self._place(table))
+
+    def publish(self) -> None:
+        """Create `_SUCCESS` in one table after the other. Raises ConfigError: another process wrote to a table."""
+        for table in self._schemas:
+            self._check_alone(table)
+        for table, schema in self._schemas.items():
+            self._save(self.spark.createDataFrame([], schema), table, "append", succeeds=True)
+
+    def _save(self, frame: DataFrame, table: str, mode: str, *, succeeds: bool = False) -> None:
+        marks = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": str(succeeds).lower()}
+        writer = frame.write.mode(mode).options(**{**_WRITER, **marks}).format(self.forms[table])
+        try:
+            writer.save(self._place(table))
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_ALREADY_EXISTS":
+                raise
+            raise ConfigError(f"{self._place(table)}: created by another process while this job ran") from error
+
+    def _check_alone(self, table: str) -> None:
+        names = [name.rpartition("/")[2] for name in self.read(table).inputFiles()]
+        jobs = {match["job"] if match else name for name, match in ((name, _FILE.match(name)) for name in names)}
+        if len(jobs) > 1:
+            raise ConfigError(
+                f"{self._place(table)}: written by another process while this job ran: expected an output of this job "
+                "alone"
+            )
+
+    def _place(self, table: str) -> str:
+        return storage.joined(self.out, table) if table else self.out
+
+
+JobOutput: TypeAlias = NewOutput | TableOutput | ServerOutput
 
 
 def _rows_of(names: Iterable[str]) -> list[str]:

@@ -4,17 +4,23 @@ import os
 import pickle
 import re
 import secrets
+import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
+from urllib.parse import urlsplit
 
+import pyarrow as pa
 import pyspark
 from attrs import field, frozen
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from aclog.metalog.errors import ConfigError
+from aclog.pipeline.output_directory import connect_address
 from aclog.pipeline.source import register
 
 # The Spark session of the commands, on this machine by default.
@@ -46,18 +52,16 @@ _LOCAL = {
 def open_session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
     """Return the running session or a new one, with the data source `aclog` registered.
 
-    `master` is a Spark master URL, by default that of spark-submit or else `local[*]`.
+    `master` is a Spark master URL, or `sc://HOST:15002`, a server of Spark Connect; by default that of SPARK_REMOTE or
+    of spark-submit, or else `local[*]`.
 
     Raises:
-        ConfigError: a server of Spark Connect, by `master` or by SPARK_REMOTE.
+        ConfigError: a server of Spark Connect cannot be reached, or does not change a setting for a session.
 
     """
-    if (master or os.environ.get("SPARK_REMOTE", "")).startswith("sc://"):
-        raise ConfigError(
-            "Spark Connect (sc://...) gives commands no access to the stores of its server: expected --master local[*] "
-            "or spark://HOST:7077 without SPARK_REMOTE, or spark-submit; functions of aclog.pipeline run on it "
-            "(docs/spark.md: Spark Connect)"
-        )
+    remote = connect_address(master)
+    if remote is not None:
+        return _open_connect(remote, settings or {})
     # Spark would start workers with the first `python3` on the path, which may lack PyArrow and aclog.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -76,6 +80,38 @@ def open_session(master: str | None = None, settings: Mapping[str, str] | None =
     for name, value in {**own, **(settings or {})}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
+    register(session)
+    return session
+
+
+_CONNECT_PORT: Final = 15002
+_PATIENCE: Final = 10.0
+"""Seconds for a server to accept a connection: the client of Spark Connect would try for ten minutes."""
+
+
+def _open_connect(address: str, settings: Mapping[str, str]) -> SparkSession:
+    for name in settings:
+        if not name.startswith("spark.sql."):
+            raise ConfigError(
+                f"{name}: a setting of the server of Spark Connect, which a session does not change: expected it where "
+                "the server is started; --conf spark.sql.KEY=VALUE is one of the session"
+            )
+    where = urlsplit(address)
+    try:
+        socket.create_connection((where.hostname or "", where.port or _CONNECT_PORT), _PATIENCE).close()
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{where.hostname}:{where.port or _CONNECT_PORT}: no server of Spark Connect: {error}"
+        ) from error
+    if find_spec("grpc_status") is None:
+        raise ConfigError("Spark Connect: the packages of its client are missing: pip install 'pyspark[connect]'")
+    session = SparkSession.builder.remote(address).getOrCreate()
+    own = {name: value for name, value in _SETTINGS.items() if name.startswith("spark.sql.")}
+    for name, value in {**own, **settings}.items():
+        try:
+            session.conf.set(name, value)
+        except PySparkException as error:
+            raise ConfigError(f"--conf {name}: {cause(str(error))}") from error
     register(session)
     return session
 
@@ -205,6 +241,8 @@ R = TypeVar("R")
 
 _TASKS_OF_A_CORE = 4
 """Tasks per core whose results the driver holds at once."""
+_TASKS_OF_A_SERVER = 64
+"""The same of a server of Spark Connect, whose number of cores a client does not know."""
 
 
 def each_on_spark(spark: SparkSession, parts: Sequence[P], make: Callable[[], Callable[[P], R]]) -> Iterator[R]:
@@ -214,17 +252,48 @@ def each_on_spark(spark: SparkSession, parts: Sequence[P], make: Callable[[], Ca
     be there under the same path.
 
     Raises:
-        ConfigError: a session of Spark Connect, which has no RDDs. Errors of the work fail the job.
+        ConfigError: a session of Spark Connect, and `make` has more than MOST_ENCLOSED bytes. Errors of the work fail
+            the job.
 
     """
-    if is_connect(spark):
-        raise ConfigError("Spark Connect has no RDDs: expected a classic session (--master spark://HOST:7077)")
     sent = broadcast(spark, make)
+    if is_connect(spark):
+        for start in range(0, len(parts), _TASKS_OF_A_SERVER):
+            yield from _each_on_server(spark, parts[start : start + _TASKS_OF_A_SERVER], sent)
+        return
     context = spark.sparkContext
     together = context.defaultParallelism * _TASKS_OF_A_CORE
     for start in range(0, len(parts), together):
         some = parts[start : start + together]
         yield from context.parallelize(some, len(some)).map(partial(_work, sent)).collect()
+
+
+def _each_on_server(spark: SparkSession, parts: Sequence[P], sent: Sent[Callable[[], Callable[[P], R]]]) -> Iterator[R]:
+    """Yield the results by a function of a frame: Spark Connect has no RDDs."""
+    pickled = [pickle.dumps(part) for part in parts]
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Do the parts of one task."""
+        for batch in batches:
+            numbers: list[Any] = batch.column(0).to_pylist()
+            for number in numbers:
+                data = pickle.dumps(_work(sent, pickle.loads(pickled[number])))  # noqa: S301 - of this session
+                pieces = [data[at : at + _PIECE] for at in range(0, len(data), _PIECE)]
+                for at, piece in enumerate(pieces):
+                    columns = [pa.array([number], pa.int64()), pa.array([at], pa.int64()), pa.array([piece])]
+                    yield pa.record_batch(columns, names=["number", "at", "piece"])
+
+    rows = spark.range(0, len(parts), 1, len(parts)).mapInArrow(run, "number long, at long, piece binary").toArrow()
+    of_part: dict[int, dict[int, bytes]] = {}
+    for row in rows.to_pylist():
+        of_part.setdefault(row["number"], {})[row["at"]] = row["piece"]
+    for number in range(len(parts)):
+        pieces = of_part[number]
+        yield pickle.loads(b"".join(pieces[at] for at in sorted(pieces)))  # noqa: S301 - of this session's workers
+
+
+_PIECE: Final = 4 << 20
+"""Bytes of a result in one row: a message of Spark Connect has up to 128 MiB."""
 
 
 def _work(sent: Sent[Callable[[], Callable[[Any], Any]]], part: Any) -> Any:

@@ -1,13 +1,15 @@
 """Files of any store that a Spark session reaches: paths of this machine, and URIs by Hadoop's FileSystem.
 
-URIs are opened with the session's own credentials and settings.
+URIs are opened with the session's own credentials and settings. With Spark Connect, every path and URI is one of the
+server, which its readers open (`aclog.pipeline.server_files`); nothing but tables of Spark is written there.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 from attrs import frozen
 from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
@@ -15,7 +17,9 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from aclog.metalog.errors import ConfigError
+from aclog.pipeline import server_files
 from aclog.pipeline.output_directory import hadoop_name, place_of
+from aclog.pipeline.session import is_connect
 
 
 def local_path(name: str) -> str | None:
@@ -25,13 +29,25 @@ def local_path(name: str) -> str | None:
     return None if "://" in name else name
 
 
+def path_here(spark: SparkSession, name: str) -> str | None:
+    """Return the same, but None for any file of a server of Spark Connect."""
+    return None if is_connect(spark) else local_path(name)
+
+
 def joined(directory: str, *names: str) -> str:
     """Return the path or URI of something in a directory."""
     return "/".join((directory.rstrip("/"), *names))
 
 
 def is_directory(spark: SparkSession, name: str) -> bool:
-    """Return whether there is a directory. Raises ConfigError: the store cannot be reached."""
+    """Return whether there is a directory, with Spark Connect one that is not empty.
+
+    Raises:
+        ConfigError: the store cannot be reached.
+
+    """
+    if is_connect(spark):
+        return server_files.has_children(spark, name)
     local = local_path(name)
     if local is not None:
         return os.path.isdir(local)  # noqa: PTH112 - as text
@@ -49,6 +65,8 @@ def names_in(spark: SparkSession, directory: str, pattern: str = "*") -> list[st
 
 def has_file(spark: SparkSession, directory: str, ending: str) -> bool:
     """Return whether a directory, or one of its own, has a file with this ending. Raises as `is_directory`."""
+    if is_connect(spark):
+        return any(server_files.exists(spark, joined(directory, f"{below}*{ending}")) for below in ("", "*/"))
     local = local_path(directory)
     if local is not None:
         return next(Path(local).rglob(f"*{ending}"), None) is not None
@@ -57,6 +75,8 @@ def has_file(spark: SparkSession, directory: str, ending: str) -> bool:
 
 def read_bytes(spark: SparkSession, name: str, most: int | None = None) -> bytes:
     """Return the content of a file, or its first bytes. Raises ConfigError: it cannot be read."""
+    if is_connect(spark):
+        return server_files.read_bytes(spark, name, most)
     local = local_path(name)
     if local is not None:
         with Path(local).open("rb") as file:
@@ -74,6 +94,8 @@ def read_bytes(spark: SparkSession, name: str, most: int | None = None) -> bytes
 
 def exists(spark: SparkSession, name: str) -> bool:
     """Return whether a URI names a file or a directory. Raises as `is_directory`."""
+    if is_connect(spark):
+        return server_files.exists(spark, name)
     with _errors(name):
         return bool(_file_system(spark, name).exists(_path(spark, name)))
 
@@ -118,6 +140,49 @@ def files_in(spark: SparkSession, directory: str) -> list[StoredFile]:
         if status.isFile()
     ]
     return sorted(files, key=lambda file: file.name)
+
+
+@frozen(kw_only=True)
+class FileState:
+    """What a file in a store was at one time."""
+
+    size: int
+    modified: int
+    """In ms since 1970."""
+    tag: str | None
+
+
+def states_of(spark: SparkSession, names: Sequence[str]) -> dict[str, FileState]:
+    """Return the states of files by their URIs, without those that do not exist; by one listing of each directory.
+
+    A request for the status of each file would take longer than a read of small files. Raises as `exists`.
+    """
+    in_directories: dict[str, dict[str, str]] = {}
+    for name in names:
+        directory, _, last = unquote(name).rpartition("/")
+        in_directories.setdefault(directory, {})[last] = name
+    states: dict[str, FileState] = {}
+    for directory, by_last in in_directories.items():
+        if len(by_last) == 1:
+            statuses = _status(spark, f"{directory}/{next(iter(by_last))}")
+        else:
+            statuses = _statuses(spark, directory)
+        for status in statuses:
+            name = by_last.get(str(status.getPath().getName()), "")
+            if name:
+                size, modified = int(status.getLen()), int(status.getModificationTime())
+                states[name] = FileState(size=size, modified=modified, tag=tag_of(spark, status))
+    return states
+
+
+def _status(spark: SparkSession, name: str) -> list[Any]:
+    with _errors(name):
+        try:
+            return [_file_system(spark, name).getFileStatus(_path(spark, name))]
+        except Py4JJavaError as error:
+            if "FileNotFoundException" in str(error):
+                return []
+            raise
 
 
 _TAGGED: Final = "org.apache.hadoop.fs.EtagSource"

@@ -13,12 +13,14 @@ import pyarrow as pa
 from attrs import field, frozen
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline import storage
 from aclog.pipeline.output_directory import Mode, OutFormat, Place, hadoop_name
+from aclog.pipeline.session import is_connect
 from aclog.usage.accesses.table_formats import TableFormat
 
 PACKAGES: Final = {
@@ -57,13 +59,24 @@ def check_format(spark: SparkSession, out: Place, form: OutFormat) -> None:
 def missing_package(spark: SparkSession, table_format: TableFormat) -> tuple[str, str] | None:
     """Return the package of a format that the session lacks, and Spark's minor version; None if it has it."""
     name, package = PACKAGES[table_format]
+    minor = ".".join(spark.version.split(".")[:2])
+    if is_connect(spark):
+        return None if _has_source(spark, table_format.name.lower()) else (package.format(minor), minor)
     jvm: Any = spark.sparkContext._jvm
     try:
         jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(name)
     except Py4JJavaError:
-        minor = ".".join(spark.version.split(".")[:2])
         return package.format(minor), minor
     return None
+
+
+def _has_source(spark: SparkSession, name: str) -> bool:
+    """Return whether a server of Spark Connect has a data source: without it, Spark does not look at the path."""
+    try:
+        spark.read.format(name).load("/no such table").schema  # noqa: B018 - it is analyzed
+    except PySparkException as error:
+        return error.getCondition() != "DATA_SOURCE_NOT_FOUND"
+    return True
 
 
 @frozen(kw_only=True)

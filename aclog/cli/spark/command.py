@@ -32,6 +32,9 @@ from aclog.cli.spark.streams import FollowFlags, StreamFlags
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.output_directory import Mode, OutFormat
 
+PUBLISHED = "each batch is published by a rename in a store, and by a log that its driver reads"
+"""Why a stream is no job of Spark Connect."""
+
 # Each command imports PySpark only once its session starts: --help and refusals must not wait for it, and must work
 # where PySpark is not installed (extras.need_spark_extra).
 
@@ -66,10 +69,9 @@ def history(
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import check_local_log, checked_log, spark_session
-    from aclog.pipeline.output_directory import check_new
 
     check_mode(mode, "a history is that of the whole log")
-    place = check_new(out, mode)
+    place = session.output(out, mode, out_format)
     check_local_log(log)
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import history_command
@@ -146,13 +148,13 @@ def authorize(
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.output_directory import check_new
 
     decided.check()
     if decided.as_ is not None:
         check_mode(mode, "not with --as, whose events are another table")
+    session.check_read("--requests", requests.requests)
     moment = requests.moment()
-    place = check_new(out, mode)
+    place = session.output(out, mode, out_format)
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import WITH_EVENTS, Policy, authorize_command, rules_of
         from aclog.ops.policies import settings_of
@@ -199,6 +201,7 @@ def follow(
     from aclog.ops.policies import settings_of
     from aclog.pipeline.output_directory import local_directory, place_of
 
+    session.refuse_connect("follow", PUBLISHED)
     stream.check()
     how.check()
     directory = local_directory(log, "--log", "a log that grows is read as files").absolute()
@@ -245,14 +248,17 @@ def ingest(
     need_spark_extra()
     from aclog.cli.spark.flags import check_report, column_pairs
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.output_directory import check_new, place_of
+    from aclog.pipeline.output_directory import place_of
 
     check_report(report, appending)
+    if appending.appends:
+        session.refuse_connect("--append and --follow", PUBLISHED)
+    session.check_read("PATH", *paths)
     column_pairs(layout.column or ())
     check_mode(mode, "expected --append, which adds each line once")
     if appending.appends and mode is not Mode.ERROR:
         raise ConfigError(f"--mode {mode}: not with --append and --follow, which add to a table")
-    place = place_of(out) if appending.appends else check_new(out, mode)
+    place = place_of(out) if appending.appends else session.output(out, mode, out_format)
     elsewhere = appending.appends and (
         out_format.is_table or any(isinstance(place_of(name), str) for name in (out, *paths))
     )
@@ -305,10 +311,10 @@ def usage(
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.output_directory import check_new
 
     check_mode(mode, "a report is that of a whole window")
-    place = check_new(out, mode)
+    place = session.output(out, mode, out_format)
+    session.check_read("--requests", requests.requests)
     moment = requests.moment()
     with spark_session(session) as spark:
         from aclog.cli.flags.accesses import window_end
@@ -365,11 +371,11 @@ def simulate(
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.output_directory import check_new
 
     check_mode(mode, "a simulation is that of all its requests")
-    place = check_new(out, mode)
+    place = session.output(out, mode, out_format)
     after.check(source)
+    session.check_read("--requests", requests.requests)
     moment = requests.moment()
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import TwoPolicies, simulate_command

@@ -61,9 +61,18 @@ from aclog.pipeline.history.intervals import (
 )
 from aclog.pipeline.log_copies import is_here
 from aclog.pipeline.output_directory import Mode, OutFormat, Place
-from aclog.pipeline.outputs import PARQUET, Form, NewOutput, check_absent, in_format, new_output, rows_of_output
+from aclog.pipeline.outputs import (
+    PARQUET,
+    Form,
+    JobOutput,
+    NewOutput,
+    check_absent,
+    in_format,
+    new_output,
+    rows_of_output,
+)
+from aclog.pipeline.session import is_connect
 from aclog.pipeline.storage import joined
-from aclog.pipeline.table_outputs import TableOutput
 from aclog.pipeline.usage import rejected_lines, unread_lines, usage
 from aclog.snapshots.deciding_kafka import possible_kafka
 from aclog.snapshots.image import Image
@@ -320,9 +329,7 @@ class _RequestRows:
         accesses, files = policy.accesses(spark, requests, moment)
         return cls(accesses=accesses, files=files)
 
-    def decide(
-        self, policy: Policy, output: NewOutput | TableOutput, table: str, flags: DecidedFlags | None
-    ) -> _Counts:
+    def decide(self, policy: Policy, output: JobOutput, table: str, flags: DecidedFlags | None) -> _Counts:
         """Write the decided rows; return the number of each decision, and the most frequent errors."""
         decided = _with_malformed(authorize(self.accesses, policy.rules, policy.settings, own_time=policy.own_time))
         if flags is not None and flags.as_ is not None:
@@ -343,9 +350,7 @@ class _PlainFiles:
     files: PinnedFiles
     schema: pa.Schema
 
-    def decide(
-        self, policy: Policy, output: NewOutput | TableOutput, table: str, _flags: DecidedFlags | None
-    ) -> _Counts:
+    def decide(self, policy: Policy, output: JobOutput, table: str, _flags: DecidedFlags | None) -> _Counts:
         """Do the same."""
         assert isinstance(output, NewOutput)  # noqa: S101 - plain files are written as Parquet only
         by_code = output.write_files(
@@ -384,12 +389,12 @@ def _plain_parts(
     spark: SparkSession, requests: str, moment: TableMoment
 ) -> tuple[list[ParquetPart], PinnedFiles] | None:
     """Return an access log as parts for all cores, and its files, if workers can read them (plain_accesses)."""
-    if moment:
+    if moment or is_connect(spark):
         return None
     return plain_accesses(spark, requests, spark.sparkContext.defaultParallelism * _PARTS_OF_A_CORE)
 
 
-def _write_events(output: NewOutput | TableOutput, decided: str, flags: DecidedFlags, form: EventForm) -> None:
+def _write_events(output: JobOutput, decided: str, flags: DecidedFlags, form: EventForm) -> None:
     """Write an event for each decided row that is wanted."""
     written = output.read(decided)
     if form is EventForm.OCSF and (timeless := without_time(written)):
@@ -442,11 +447,15 @@ def history_command(
     say(f"{out}: {counts['rules']:,} rules, {counts['in_force']:,} of them in force")
 
 
-def _write(spark: SparkSession, log: Path, output: NewOutput | TableOutput) -> dict[str, int]:
+def _write(spark: SparkSession, log: Path, output: JobOutput) -> dict[str, int]:
     rules = intervals_or_table(spark, log)
     if isinstance(rules, pa.Table):
         output.add(rules.select(COLUMNS), "")
         return {"rules": len(rules), "in_force": rules.column("removed_offset").null_count}
+    if is_connect(spark):
+        output.write(rules.select(*COLUMNS))
+        written = output.read()
+        return {"rules": written.count(), "in_force": written.where(F.col("removed_offset").isNull()).count()}
     counts = Observation()  # counts while writing, in the same job
     in_force = F.count_if(F.col("removed_offset").isNull()).alias("in_force")
     output.write(rules.select(*COLUMNS).observe(counts, F.count("*").alias("rules"), in_force))

@@ -14,7 +14,7 @@ from aclog.cli.flags.source import log_place
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.event_form import EventForm
-from aclog.pipeline.output_directory import Mode, OutFormat, Place
+from aclog.pipeline.output_directory import Mode, OutFormat, Place, check_new, connect_address, server_place
 
 if TYPE_CHECKING:
     from aclog.usage.accesses.table_formats import TableMoment
@@ -110,7 +110,8 @@ class SessionFlags:
         Option(
             "--master",
             metavar="URL",
-            help="The Spark master, such as [cyan]spark://HOST:7077[/]; under spark-submit, the master given to it.",
+            help="The Spark master, such as [cyan]spark://HOST:7077[/], or [cyan]sc://HOST:15002[/], a server of Spark "
+            "Connect; under spark-submit, the master given to it.",
             show_default="local[*]",
             rich_help_panel=SESSION_PANEL,
         ),
@@ -151,6 +152,29 @@ class SessionFlags:
             local = self.master is None or self.master.startswith("local")
             settings = {**DELTA_CONFIGURATION, **(_DELTA_LOCALLY if local else {}), **settings}
         return settings
+
+    @property
+    def is_connect(self) -> bool:
+        """Whether the jobs run on a server of Spark Connect, whose paths are those of its stores."""
+        return connect_address(self.master) is not None
+
+    def output(self, out: str, mode: Mode, form: OutFormat = OutFormat.PARQUET) -> Place:
+        """Return where an output goes; on this machine, refuse one that exists (`check_new`). Raises ConfigError."""
+        if self.is_connect and form is OutFormat.ICEBERG:  # a name in a catalog
+            return out
+        return server_place(out, "--out") if self.is_connect else check_new(out, mode)
+
+    def check_read(self, flag: str, *paths: str) -> None:
+        """Raise ConfigError for a relative path of a server of Spark Connect."""
+        for path in paths if self.is_connect else ():
+            server_place(path, flag)
+
+    def refuse_connect(self, what: str, why: str) -> None:
+        """Raise ConfigError if the jobs run on a server of Spark Connect."""
+        if self.is_connect:
+            raise ConfigError(
+                f"{what} with Spark Connect (sc://...): {why}: expected another --master, or spark-submit"
+            )
 
 
 DELTA_CONFIGURATION: Final = {

@@ -44,10 +44,10 @@ def spark_session(flags: SessionFlags) -> "Iterator[SparkSession]":
     planning.addFilter(_is_new)
     try:
         with progress("starting Spark"):
-            own = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+            own = {} if flags.is_connect else {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
             spark = open_session(flags.master, {**own, **settings})
         stop = Event()
-        if not is_here(spark):
+        if not is_here(spark) and not flags.is_connect:
             Thread(target=watch_executors, args=(spark, stop), daemon=True).start()
         try:
             yield spark

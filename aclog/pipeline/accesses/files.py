@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from attrs import evolve, field, frozen
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructType, TimestampType
 
 from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
+from aclog.pipeline import server_files
 from aclog.pipeline.accesses.kafka_log import (
     TIMESTAMP,
     any_time,
@@ -38,7 +38,8 @@ from aclog.pipeline.accesses.table_formats import (
     read_parquet,
     table_frame,
 )
-from aclog.pipeline.storage import is_directory, joined, local_path, tag_of
+from aclog.pipeline.session import is_connect
+from aclog.pipeline.storage import is_directory, joined, local_path, path_here, states_of
 from aclog.usage.accesses.access_batch import AccessForm
 from aclog.usage.accesses.access_log import TABLE_ENDINGS, check_complete, check_whole
 from aclog.usage.accesses.parquet import ParquetPart, plain_parts
@@ -105,11 +106,14 @@ class PinnedFiles:
 
     spark: SparkSession = field(repr=False)
     pins: Mapping[str, Pin]
+    places: tuple[str, ...] = ()
+    """The paths of a server of Spark Connect that were listed, whose `states` are compared in place of pins."""
+    states: Mapping[str, server_files.State] = field(factory=dict, repr=False)
 
     @classmethod
     def of(cls, spark: SparkSession, names: Sequence[str]) -> Self:
         """Pin the files of these names (URIs, as DataFrame.inputFiles returns). Raises OSError: one is gone."""
-        return cls(spark=spark, pins={name: _pin(spark, name) for name in names})
+        return cls(spark=spark, pins=_pins(spark, names))
 
     def are_in(self, later: "PinnedFiles") -> bool:
         """Return whether a later listing has these files, unchanged or longer, under the same names, and no others."""
@@ -133,7 +137,7 @@ class PinnedFiles:
     @property
     def are_local(self) -> bool:
         """Whether all files are on a file system of this machine."""
-        return all(local_path(name) is not None for name in self.pins)
+        return not is_connect(self.spark) and all(local_path(name) is not None for name in self.pins)
 
     def paths(self) -> dict[str, tuple[str, int]]:
         """Return the path and the size of each file by its name.
@@ -157,12 +161,26 @@ class PinnedFiles:
             ConfigError: a file is gone, is another one, or has changed in what was read; with its name.
 
         """
+        if self.places:
+            self._check_states()
+            return
+        remote = _remote_pins(self.spark, [name for name in self.pins if local_path(name) is None])
         for name, pin in self.pins.items():
-            changed = _change(self.spark, name, pin)
+            changed = _change(remote, name, pin)
             if changed is not None:
                 raise ChangedFilesError(
                     f"{local_path(name) or name}: {changed} while it was being read, so lines may be missing: run "
                     "again, or on a copy if logs are rotated often"
+                )
+
+    def _check_states(self) -> None:
+        now = server_files.states(self.spark, self.places)
+        for name in sorted(self.states.keys() | now.keys()):
+            if self.states.get(name) != now.get(name):
+                what = "added" if name not in self.states else "changed" if name in now else "renamed or removed"
+                raise ChangedFilesError(
+                    f"{name}: {what} while the accesses were being read: expected files that stay as they are: run "
+                    "again, or on a copy"
                 )
 
 
@@ -175,6 +193,8 @@ def pinned(spark: SparkSession, paths: Sequence[str], plan: Callable[[], DataFra
         ConfigError: files are renamed all the time. Also what `plan` raises.
 
     """
+    if is_connect(spark):
+        return _pinned_on_server(spark, paths, plan)
     for _ in range(_ATTEMPTS):
         with suppress(FileNotFoundError):
             before = PinnedFiles.of(spark, listed_names(spark, paths))
@@ -184,6 +204,20 @@ def pinned(spark: SparkSession, paths: Sequence[str], plan: Callable[[], DataFra
             if before.are_in(after) and before.pins.keys() >= set(names):
                 return frame, evolve(before, pins={name: before.pins[name] for name in names})
     raise ChangedFilesError(f"{', '.join(paths)}: files are renamed or removed faster than they are listed: use a copy")
+
+
+def _pinned_on_server(
+    spark: SparkSession, paths: Sequence[str], plan: Callable[[], DataFrame]
+) -> tuple[DataFrame, PinnedFiles]:
+    """Return the same with Spark Connect, whose server lists the files of a frame anew for each job.
+
+    So that all jobs read the same, no file of the paths may change, grow, appear or disappear until `check`.
+    """
+    names = listed_names(spark, paths)
+    states = server_files.states(spark, paths)
+    frame = plan()
+    pins = {name: Pin(device=0, inode=0, size=0, modified=0) for name in frame.inputFiles() or names}
+    return frame, PinnedFiles(spark=spark, pins=pins, places=tuple(paths), states=states)
 
 
 def listed(spark: SparkSession, paths: Sequence[str]) -> PinnedFiles:
@@ -201,6 +235,8 @@ def lines_in(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         FileNotFoundError: a file was removed.
 
     """
+    if is_connect(spark):
+        return read_lines(spark, paths)
     files = PinnedFiles.of(spark, listed_names(spark, paths))
     if not files.are_local:
         return read_lines(spark, paths)
@@ -225,9 +261,16 @@ def listed_names(spark: SparkSession, paths: Sequence[str]) -> list[str]:
     return names
 
 
-def _pin(spark: SparkSession, name: str) -> Pin:
-    path = local_path(name)
-    return _remote_pin(spark, name) if path is None else _local_pin(path, None)
+def _pins(spark: SparkSession, names: Sequence[str]) -> dict[str, Pin]:
+    remote = _remote_pins(spark, [name for name in names if local_path(name) is None])
+    pins: dict[str, Pin] = {}
+    for name in names:
+        path = local_path(name)
+        pin = remote.get(name) if path is None else _local_pin(path, None)
+        if pin is None:
+            raise FileNotFoundError(name)
+        pins[name] = pin
+    return pins
 
 
 def _local_pin(path: str, end: int | None) -> Pin:
@@ -247,25 +290,23 @@ def _local_pin(path: str, end: int | None) -> Pin:
     return Pin(device=status.st_dev, inode=status.st_ino, size=status.st_size, modified=status.st_mtime_ns, ends=ends)
 
 
-def _remote_pin(spark: SparkSession, name: str) -> Pin:
-    jvm: Any = spark.sparkContext._jvm
-    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(name))
-    try:
-        status = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).getFileStatus(path)
-    except Py4JJavaError as error:
-        if "FileNotFoundException" in str(error):
-            raise FileNotFoundError(name) from error
-        raise
-    modified = status.getModificationTime() * 1_000_000
-    return Pin(device=0, inode=0, size=status.getLen(), modified=modified, tag=tag_of(spark, status))
+def _remote_pins(spark: SparkSession, names: Sequence[str]) -> dict[str, Pin]:
+    """Return the pins of files in another store, without those that do not exist."""
+    states = states_of(spark, names)
+    return {
+        name: Pin(device=0, inode=0, size=state.size, modified=state.modified * 1_000_000, tag=state.tag)
+        for name, state in states.items()
+    }
 
 
-def _change(spark: SparkSession, name: str, pin: Pin) -> str | None:
-    """Return how a file has changed since it was pinned; None if it has not."""
+def _change(remote: Mapping[str, Pin], name: str, pin: Pin) -> str | None:
+    """Return how a file has changed since it was pinned; None if it has not. `remote`: those of other stores now."""
     path = local_path(name)
     try:
-        now = _remote_pin(spark, name) if path is None else _local_pin(path, pin.size)
+        now = remote.get(name) if path is None else _local_pin(path, pin.size)
     except FileNotFoundError:
+        now = None
+    if now is None:
         return "renamed or removed"
     if pin.is_other(now):
         return "replaced by another file"
@@ -338,7 +379,7 @@ def plain_accesses(spark: SparkSession, path: str | Path, most: int) -> tuple[li
 
     None if the input is anything else, which `read_accesses` may still be able to read.
     """
-    if local_path(str(path)) is None:  # another store is listed once, by who reads it
+    if path_here(spark, str(path)) is None:  # another store is listed once, by who reads it
         return None
     place = place_in(spark, path)
     if named_table(spark, place) is not None:
@@ -353,7 +394,7 @@ def plain_accesses(spark: SparkSession, path: str | Path, most: int) -> tuple[li
 
 def place_in(spark: SparkSession, path: str | Path) -> str:
     """Return where the table is. Raises ConfigError: an append to it has not been finished."""
-    local = local_path(str(path))
+    local = path_here(spark, str(path))
     if local is not None:
         place = Path(local)
         check_whole(place.parent if place.name == "accesses" else place)
@@ -373,6 +414,8 @@ def _parquet(spark: SparkSession, place: str) -> tuple[DataFrame, str, dict[str,
     # a column of a directory's name: Spark would take the topic `007` for the number 7
     before = spark.conf.get(_INFER_PARTITIONS)
     spark.conf.set(_INFER_PARTITIONS, value=False)
+    if is_connect(spark):  # each job plans the frame anew: the setting stays
+        return spark.read.parquet(place), place, nanos
     try:
         return spark.read.parquet(place), place, nanos
     finally:
@@ -382,15 +425,28 @@ def _parquet(spark: SparkSession, place: str) -> tuple[DataFrame, str, dict[str,
 def orc_frame(spark: SparkSession, place: str) -> DataFrame:
     """Return the rows of ORC files. Raises ConfigError: times without a zone, in a JVM whose zone is not UTC."""
     frame = spark.read.orc(place)
-    jvm: Any = spark.sparkContext._jvm
     if any(isinstance(field.dataType, TimestampType) for field in frame.schema.fields):
-        zone = jvm.java.util.TimeZone.getDefault()
-        if zone.getRawOffset() or zone.useDaylightTime():
+        zone = _zone_of_jvm(spark)
+        if zone is not None:
             raise ConfigError(
-                f"{place}: ORC has times without a zone, which Spark reads in that of its JVM, {zone.getID()}: "
+                f"{place}: ORC has times without a zone, which Spark reads in that of its JVM, {zone}: "
                 "expected -Duser.timezone=UTC in spark.driver.extraJavaOptions and spark.executor.extraJavaOptions"
             )
     return frame
+
+
+_UTC_ZONES: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "Zulu", "Etc/Zulu", "UCT", "Etc/UCT"})
+
+
+def _zone_of_jvm(spark: SparkSession) -> str | None:
+    """Return the zone of Spark's JVM, None if it is UTC."""
+    if is_connect(spark):
+        named = F.expr("java_method('java.time.ZoneId', 'systemDefault')").alias("zone")
+        name = str(spark.range(1).select(named).collect()[0]["zone"])
+        return None if name in _UTC_ZONES else name
+    jvm: Any = spark.sparkContext._jvm
+    zone = jvm.java.util.TimeZone.getDefault()
+    return str(zone.getID()) if zone.getRawOffset() or zone.useDaylightTime() else None
 
 
 def rows_of_table(frame: DataFrame, place: str, nanos: Mapping[str, bool]) -> DataFrame:

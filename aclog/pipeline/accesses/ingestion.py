@@ -54,8 +54,8 @@ from aclog.pipeline.accesses.tables import (
     source_of,
 )
 from aclog.pipeline.output_directory import Mode, OutFormat, place_of
-from aclog.pipeline.outputs import Form, NewOutput, in_format, new_output
-from aclog.pipeline.table_outputs import TableOutput
+from aclog.pipeline.outputs import Form, JobOutput, NewOutput, in_format, new_output
+from aclog.pipeline.session import is_connect
 from aclog.terminal.notices import BYTES, progress
 from aclog.usage.accesses.access_log import LEDGER, ContentKey, Part, new_parts
 
@@ -475,7 +475,7 @@ def write(
     """
     if mode is Mode.APPEND:
         raise ConfigError("ingested lines are not appended by a mode: expected `append`, which adds each line once")
-    place = place_of(out)
+    place = str(out) if is_connect(ingested.files.spark) else place_of(out)
     with new_output(ingested.files.spark, place, in_format(INGESTED, form), mode) as unfinished:
         if isinstance(unfinished, NewOutput) and isinstance(unfinished.at, Path) and form is OutFormat.PARQUET:
             counts = _write_in_tasks(ingested, unfinished.at, max_reject_rate)
@@ -494,7 +494,7 @@ def _write_in_tasks(ingested: Ingested, directory: Path, max_reject_rate: float 
     return counts
 
 
-def _write_by_spark(ingested: Ingested, output: NewOutput | TableOutput, max_reject_rate: float | None) -> Counts:
+def _write_by_spark(ingested: Ingested, output: JobOutput, max_reject_rate: float | None) -> Counts:
     rows = split_rows(ingested.rows, ingested.split).persist(StorageLevel.DISK_ONLY)
     try:
         with ingested.files.verified(), readable_errors(ingested.paths):

@@ -6,13 +6,18 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.storage import local_path, names_in, read_bytes
+from aclog.pipeline import server_files
+from aclog.pipeline.session import is_connect
+from aclog.pipeline.storage import local_path, names_in, path_here, read_bytes
 from aclog.pipeline.table_outputs import PACKAGES, missing_package
 from aclog.usage.accesses.access_batch import BEGINNING, AccessForm, form_of
 from aclog.usage.accesses.lines import packing_of
@@ -39,11 +44,15 @@ def places_of(spark: SparkSession) -> Places:
 
 
 def _markers(spark: SparkSession, directory: str) -> Collection[str]:
+    if is_connect(spark):
+        return server_files.directories_in(spark, directory, MARKERS)
     local = local_path(directory)
     return LOCAL.markers(local) if local is not None else names_in(spark, directory, f"{{{','.join(MARKERS)}}}")
 
 
 def _names(spark: SparkSession, directory: str) -> Collection[str]:
+    if is_connect(spark):
+        return server_files.names_in(spark, directory)
     local = local_path(directory)
     return LOCAL.names(local) if local is not None else names_in(spark, directory)
 
@@ -51,12 +60,18 @@ def _names(spark: SparkSession, directory: str) -> Collection[str]:
 def named_table(spark: SparkSession, path: str) -> TableRoot | None:
     """Return the table that a path or URI names."""
     table = places_of(spark).named(path)
-    local = None if table is None else local_path(table.path)
+    local = None if table is None else path_here(spark, table.path)
     return table if table is None or local is None else TableRoot(table.format, local)
 
 
 def check_loose(spark: SparkSession, files: Sequence[str]) -> None:
-    """Check that no file, by its URI, belongs to a table. Raises ConfigError: one does."""
+    """Check that no file, by its URI, belongs to a table. Raises ConfigError: one does.
+
+    Links are followed on this machine alone.
+    """
+    if is_connect(spark):
+        places_of(spark).check_loose(map(unquote, files))
+        return
     local = [path for path in map(local_path, files) if path is not None]
     check_loose_files(local)
     places_of(spark).check_loose(unquote(file) for file in files if local_path(file) is None)
@@ -103,7 +118,10 @@ def _delta(spark: SparkSession, table: TableRoot, moment: TableMoment) -> DataFr
         at = moment.timestamp.strftime("%Y-%m-%d %H:%M:%S.%f")
         return reader.option("timestampAsOf", at).load(table.path)
     version = moment.version
-    if version is None:  # a frame without a version would read a newer one in each job
+    if version is None and is_connect(spark):
+        history = spark.sql("DESCRIBE HISTORY delta.`" + table.path.replace("`", "``") + "`")
+        version = history.agg(F.max("version").alias("newest")).collect()[0]["newest"]
+    elif version is None:  # a frame without a version would read a newer one in each job
         jvm: Any = spark.sparkContext._jvm
         newest = jvm.io.delta.tables.DeltaTable.forPath(spark._jsparkSession, table.path).history(1)
         version = newest.collectAsList().get(0).getLong(0)
@@ -143,10 +161,13 @@ def form_of_files(spark: SparkSession, files: Sequence[str], place: str) -> Acce
 
 
 def _form(spark: SparkSession, file: str) -> AccessForm:
-    local = local_path(file)
+    local = path_here(spark, file)
     if local is not None and packing_of(local) is not None:
         return _LINES
-    beginning = read_bytes(spark, file if local is not None else unquote(file), BEGINNING)
+    if is_connect(spark):
+        beginning = server_files.first_line(spark, unquote(file), BEGINNING)
+    else:
+        beginning = read_bytes(spark, file if local is not None else unquote(file), BEGINNING)
     if beginning[:4] == b"PAR1":
         return AccessForm.PARQUET
     if beginning[:3] == b"ORC" and form_of(beginning, file) is AccessForm.ORC:
@@ -170,6 +191,7 @@ def read_parquet(spark: SparkSession, paths: Sequence[str]) -> tuple[DataFrame, 
     """
     try:
         frame = spark.read.parquet(*paths)
+        frame.schema  # noqa: B018 - with Spark Connect, it is analyzed only now
     except AnalysisException as error:
         if _NANOS.search(str(error)) is None:
             raise
@@ -182,8 +204,14 @@ def read_parquet(spark: SparkSession, paths: Sequence[str]) -> tuple[DataFrame, 
 
 def _nanos_columns(spark: SparkSession, files: Sequence[str]) -> dict[str, bool]:
     """Return the columns in ns of the first file, from which Spark takes the schema of all."""
-    jvm: Any = spark.sparkContext._jvm
     columns: dict[str, bool] = {}
+    if is_connect(spark):
+        for file in files[:1]:
+            schema = _footer_schema(spark, unquote(file))
+            nanos = (field for field in schema if pa.types.is_timestamp(field.type) and field.type.unit == "ns")
+            columns |= {field.name: field.type.tz is not None for field in nanos}
+        return columns
+    jvm: Any = spark.sparkContext._jvm
     for file in files[:1]:
         path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(file))
         configuration = spark.sparkContext._jsc.hadoopConfiguration()
@@ -198,3 +226,14 @@ def _nanos_columns(spark: SparkSession, files: Sequence[str]) -> dict[str, bool]
         finally:
             reader.close()
     return columns
+
+
+_FOOTER_END: Final = 8
+"""Bytes of the length of a footer, and of the magic that ends a file."""
+
+
+def _footer_schema(spark: SparkSession, file: str) -> pa.Schema:
+    """Return the schema in the footer of a Parquet file of a server of Spark Connect."""
+    length = int.from_bytes(server_files.read_end(spark, file, _FOOTER_END)[:4], "little")
+    end = server_files.read_end(spark, file, length + _FOOTER_END)
+    return pq.read_schema(pa.BufferReader(end[-4:] + end))

@@ -33,12 +33,17 @@ def _tag(data: bytes) -> str:
 
 @contextmanager
 def object_store(
-    objects: Mapping[str, bytes], *, denied: Collection[str] = (), seen: list[str] | None = None
+    objects: Mapping[str, bytes],
+    *,
+    denied: Collection[str] = (),
+    seen: list[str] | None = None,
+    requests: list[str] | None = None,
 ) -> Iterator[str]:
     """Serve objects by BUCKET/KEY; yield the options of an address, `?endpoint_override=...`.
 
     Of a mutable mapping, objects can also be put (in parts, too), copied and deleted, each in one step. Reading
-    `denied` objects, and lists of `denied` buckets, is refused. `seen` gets the Authorization header of each read.
+    `denied` objects, and lists of `denied` buckets, is refused. `seen` gets the Authorization header of each read,
+    `requests` the kind and the address of each request: HEAD, GET, LIST, PAGE (a further one of a list), PUT, ...
     """
     uploads: dict[str, dict[int, bytes]] = {}
     lock = Lock()
@@ -48,6 +53,15 @@ def object_store(
 
         def log_message(self, *_: object) -> None:
             """Print nothing."""
+
+        def parse_request(self) -> bool:
+            """Record a request."""
+            is_parsed = super().parse_request()
+            if is_parsed and requests is not None:
+                is_list, is_next = "list-type=" in self.path, "continuation-token=" in self.path
+                kind = "PAGE" if is_next else "LIST" if is_list else self.command
+                requests.append(f"{kind} {self.path}")
+            return is_parsed
 
         def do_HEAD(self) -> None:
             """Answer with the size of an object."""

@@ -30,6 +30,7 @@ class CommandProcess:
     environment: Mapping[str, str]
     log: Path
     """What its JVM prints."""
+    master: str = "local[2]"
     _process: "subprocess.Popen[str] | None" = field(init=False, default=None)
     _is_busy: bool = field(init=False, default=False)
 
@@ -79,7 +80,7 @@ class CommandProcess:
                     start_new_session=True,
                 )
         self._is_busy = True
-        words = [*map(str, arguments), "--master", "local[2]"]
+        words = [*map(str, arguments), "--master", self.master]
         self._send(json.dumps({"arguments": words, "before": list(before), "number": number}))
 
     def _send(self, line: str) -> None:

@@ -76,6 +76,8 @@ class S3Store:
         }
     )
     objects: dict[str, bytes]
+    requests: list[str]
+    """The kind and the address of each request."""
 
     def put(self, name: str, content: bytes) -> None:
         """Put an object."""
@@ -109,8 +111,8 @@ class S3Store:
 @contextmanager
 def s3_store() -> Iterator[S3Store]:
     """Yield a bucket, on a loopback port."""
-    objects = {"lake/.keep": b""}
-    with object_store(objects) as options:
+    objects, requests = {"lake/.keep": b""}, list[str]()
+    with object_store(objects, requests=requests) as options:
         address = options.partition("=")[2].partition("&")[0]
         settings = {
             "spark.jars": ",".join(map(str, sorted(S3_JARS.glob("*.jar")))),
@@ -118,7 +120,7 @@ def s3_store() -> Iterator[S3Store]:
             "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
             "spark.hadoop.fs.s3a.path.style.access": "true",
         }
-        yield S3Store(settings=settings, objects=objects)
+        yield S3Store(settings=settings, objects=objects, requests=requests)
 
 
 @define(kw_only=True)
