@@ -21,6 +21,8 @@ State: TypeAlias = tuple[int, int]
 
 _CHUNK: Final = 4 << 20
 """Bytes of a file in one row: a message of Spark Connect has up to 128 MiB."""
+_FIRST_LINES: Final = 16
+"""Lines by which the form of a file is recognized."""
 _NO_PATH: Final = "PATH_NOT_FOUND"
 
 
@@ -73,11 +75,14 @@ def read_end(spark: SparkSession, name: str, count: int) -> bytes:
     return _only(_reader(spark, [name]).select(F.substring("content", -count, count).alias("content")), name)
 
 
-def first_line(spark: SparkSession, name: str, most: int) -> bytes:
-    """Return the first bytes of a file of any size, up to its first line feed; unpacked, by its ending."""
-    lines = spark.read.option("lineSep", "\n").text(name).limit(1)
+def first_lines(spark: SparkSession, name: str, most: int) -> bytes:
+    """Return the first bytes of a file of any size, of a few lines at most; unpacked, by its ending.
+
+    Of several: a binary file may have a line feed among its first bytes, as ORC has.
+    """
+    lines = spark.read.option("lineSep", "\n").text(name).limit(_FIRST_LINES)
     rows = lines.select(F.substring(F.col("value").cast("binary"), 1, most).alias("content")).collect()
-    return bytes(rows[0]["content"]) if rows else b""
+    return b"\n".join(bytes(row["content"]) for row in rows)[:most]
 
 
 def _only(rows: DataFrame, name: str) -> bytes:

@@ -29,7 +29,7 @@ MORE = (
     "authorize --requests {at}/days --log {log} --super-users= --out {out}",
     "authorize --requests {at}/requests.jsonl --acls {here}/acls.jsonl --super-users= --out-format json --out {out}",
     "usage --requests {at}/requests.jsonl --log {log} --days 1 {known} --out {out}",
-    "simulate --requests {at}/requests.jsonl --acls {here}/acls.jsonl --to-log {log} {known} --out {out}",
+    "simulate --requests {at}/requests.jsonl --acls {here}/fewer.jsonl --to-log {log} {known} --out {out}",
     "simulate --requests {at}/bad.jsonl --log {log} --as-of 1 --to-log {log} {known} --out {out}",
     "ingest {at}/requests.jsonl --kind jsonl --out {out}",
     "ingest {at}/accesses --kind parquet --out {out}",
@@ -54,6 +54,8 @@ def sides(tmp_path_factory) -> Iterator[Sides]:
         (here / name).parent.mkdir(parents=True, exist_ok=True)
         (here / name).write_bytes(content)
     (here / "acls.jsonl").write_text(aclog("acls", "list", "--log", LOG, "--format", "jsonl").out)
+    rules = (here / "acls.jsonl").read_text().splitlines(keepends=True)
+    (here / "fewer.jsonl").write_text("".join(rules[: len(rules) // 2]))
     (here / "bad.jsonl").write_bytes(INPUTS["requests.jsonl"] + b'{"principal": "User:bob"}\nno access\n')
     table = pa.Table.from_pylist(ROWS)
     times = pa.array([1_795_600_000_000_000_000 + n for n in range(len(ROWS))], pa.int64())

@@ -165,7 +165,7 @@ def _form(spark: SparkSession, file: str) -> AccessForm:
     if local is not None and packing_of(local) is not None:
         return _LINES
     if is_connect(spark):
-        beginning = server_files.first_line(spark, unquote(file), BEGINNING)
+        beginning = server_files.first_lines(spark, unquote(file), BEGINNING)
     else:
         beginning = read_bytes(spark, file if local is not None else unquote(file), BEGINNING)
     if beginning[:4] == b"PAR1":
