@@ -29,7 +29,8 @@ from aclog.usage.decisions.intervals import Rules
 from aclog.usage.denied import refusals
 from aclog.usage.judging import Judged, report
 from aclog.usage.needs import Needs
-from aclog.usage.suggestion import Question, prove, suggest
+from aclog.usage.suggestion import Question, suggest
+from aclog.usage.suggestion_proof import prove
 from aclog.usage.window import DAY, UnreadAccesses, Window
 from benchmarks import shapes
 from benchmarks.report import Row

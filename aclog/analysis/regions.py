@@ -2,14 +2,14 @@
 
 import json
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, reduce
 from ipaddress import IPv4Address, IPv6Address
 from itertools import chain, count
-from typing import NamedTuple, Protocol, TypeAlias, TypeGuard
+from typing import NamedTuple, Protocol, Self, TypeAlias, TypeGuard
 
 from attrs import evolve, frozen
 
@@ -238,6 +238,56 @@ def less(names: Names, other: NamePart) -> Names:
         *(Literal(name=each) for each in other.except_literals),
     )
     return (*without(names, Subtree(prefix=other.prefix)), *common(names, exceptions))
+
+
+def less_all(names: Names, others: Iterable[NamePart]) -> Names:
+    """Return the names of a set that are in none of some parts: as `less` of each, but many plain ones at once."""
+    plain: list[NamePart] = []
+    odd: list[NamePart] = []
+    for other in others:
+        is_plain = isinstance(other, Literal) or not (other.except_prefixes or other.except_literals)
+        (plain if is_plain else odd).append(other)
+    prefixes = _Prefixes.of(other.prefix for other in plain if isinstance(other, Subtree))
+    literals = {other.name for other in plain if isinstance(other, Literal) and not prefixes.cover(other.name)}
+    left = (_part_without_all(part, prefixes, literals) for part in names)
+    return reduce(less, odd, tuple(part for part in left if part is not None))
+
+
+def _part_without_all(part: NamePart, prefixes: "_Prefixes", literals: Set[str]) -> NamePart | None:
+    """Return a part without the names below some prefixes, and some others that none of these covers."""
+    if isinstance(part, Literal):
+        return None if part.name in literals or prefixes.cover(part.name) else part
+    if prefixes.cover(part.prefix):
+        return None
+    before = _Prefixes.of(part.except_prefixes)
+    below = [each for each in prefixes.texts if each.startswith(part.prefix)]
+    names = [each for each in literals if each and each.startswith(part.prefix) and not before.cover(each)]
+    return Subtree(
+        prefix=part.prefix,
+        except_prefixes=_Prefixes.of((*part.except_prefixes, *below)).texts,
+        except_literals=tuple(sorted({*names, *(each for each in part.except_literals if not prefixes.cover(each))})),
+    )
+
+
+@frozen
+class _Prefixes:
+    """Prefixes, none of which begins with another one, in order."""
+
+    texts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Self:
+        """Leave out those that begin with another one."""
+        topmost: list[str] = []
+        for text in sorted(texts):
+            if not topmost or not text.startswith(topmost[-1]):
+                topmost.append(text)
+        return cls(tuple(topmost))
+
+    def cover(self, name: str) -> bool:
+        """Return whether a name begins with one of them: only the last one at or before it can be such a one."""
+        at = bisect_right(self.texts, name)
+        return at > 0 and name.startswith(self.texts[at - 1])
 
 
 def covers_all(names: Names, prefix: str) -> bool:

@@ -37,6 +37,7 @@ from aclog.analysis.regions import (
     has_legal_name,
     hosts_text,
     less,
+    less_all,
     only,
     operations_of,
     operations_text,
@@ -111,7 +112,7 @@ def _lacking(names: Names, kind: ResourceType, pattern: ResourcePattern) -> Name
         whole = (Subtree(prefix=pattern.name),)
     else:
         whole = (Literal(name=pattern.name),)
-    lacking: Names = reduce(less, names, whole)
+    lacking = less_all(whole, names)
     # A mistyped prefix without legal topic names is compared literally.
     return names_that_exist(kind, lacking) if names_that_exist(kind, whole) else lacking
 

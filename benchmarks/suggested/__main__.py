@@ -20,7 +20,8 @@ from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.needs import Needs
 from aclog.usage.simulation import simulate
-from aclog.usage.suggestion import Question, prove, suggest
+from aclog.usage.suggestion import Question, suggest
+from aclog.usage.suggestion_proof import prove
 from aclog.usage.window import DAY
 from benchmarks.report import RESULTS
 from benchmarks.suggested.year import DAYS, Year
