@@ -3,7 +3,7 @@
 | since | what aclog uses |
 |---|---|
 | 4.1 | filters that reach a Python data source; functions on Arrow arrays in SQL |
-| 4.2 | streams of a Python data source with a limit; the zone as an argument of the Arrow schema |
+| 4.2 | streams of a Python data source with a limit; the Arrow schema's zone as an argument; times in a zone in ORC |
 
 Before, filters stay with Spark and `pushFilters` is refused; functions get their arrays by way of pandas, which has no
 null of a struct: a decision without an argument is a struct of nulls; and streams of the log are refused.
@@ -100,6 +100,15 @@ def check_filters() -> None:
         )
 
 
+def check_zones_of_orc(place: str, error: str) -> None:
+    """Raise ConfigError if files of ORC have times in a zone, a type that Spark does not know before 4.2."""
+    if VERSION < (4, 2) and "timestamp with local time zone" in error:
+        raise ConfigError(
+            f"{place}: times in a zone in ORC on PySpark {pyspark.__version__}: expected 4.2 or later, or Parquet, or "
+            "times without a zone"
+        )
+
+
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Return the Arrow schema of rows in UTC. Raises PySparkTypeError: Arrow cannot carry a type."""
     convert: Any = types.to_arrow_schema
@@ -163,4 +172,5 @@ __all__ = [
     "arrow_udf",
     "check_filters",
     "check_streams",
+    "check_zones_of_orc",
 ]

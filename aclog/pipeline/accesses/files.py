@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from attrs import evolve, field, frozen
+from pyspark.errors import ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructType, TimestampType
@@ -39,6 +40,7 @@ from aclog.pipeline.accesses.table_formats import (
     table_frame,
 )
 from aclog.pipeline.session import is_connect
+from aclog.pipeline.spark_versions import check_zones_of_orc
 from aclog.pipeline.storage import is_directory, joined, local_path, path_here, states_of
 from aclog.usage.accesses.access_batch import AccessForm
 from aclog.usage.accesses.access_log import TABLE_ENDINGS, check_complete, check_whole
@@ -423,8 +425,18 @@ def _parquet(spark: SparkSession, place: str) -> tuple[DataFrame, str, dict[str,
 
 
 def orc_frame(spark: SparkSession, place: str) -> DataFrame:
-    """Return the rows of ORC files. Raises ConfigError: times without a zone, in a JVM whose zone is not UTC."""
+    """Return the rows of ORC files.
+
+    Raises:
+        ConfigError: times without a zone, in a JVM whose zone is not UTC; or times in a zone, before PySpark 4.2.
+
+    """
     frame = spark.read.orc(place)
+    try:
+        frame.schema  # noqa: B018 - with Spark Connect, it is analyzed only now
+    except ParseException as error:
+        check_zones_of_orc(place, str(error))
+        raise
     if any(isinstance(field.dataType, TimestampType) for field in frame.schema.fields):
         zone = _zone_of_jvm(spark)
         if zone is not None:

@@ -14,6 +14,8 @@ HAS_FILTERS = VERSION >= (4, 1)
 """Filters reach a Python data source."""
 HAS_STREAMS = VERSION >= (4, 2)
 """Streams of a Python data source have limits."""
+HAS_ZONES_OF_ORC = VERSION >= (4, 2)
+"""Spark reads times in a zone from ORC."""
 HAS_NULL_STRUCTS = VERSION >= (4, 1)
 """A function of SQL can return null for a struct, rather than a struct of nulls."""
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
