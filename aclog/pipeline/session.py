@@ -173,7 +173,7 @@ def _missing(text: str) -> str | None:
 
 def _last_line(text: str) -> str:
     lines = _TRACEBACK.findall(text) or _CAUSED_BY.findall(text)
-    return str(lines[-1] if lines else text.split("\n", 1)[0])
+    return str(lines[-1] if lines else text.strip().split("\n", 1)[0])
 
 
 # Data that every worker receives: the ACLs that decide.

@@ -431,8 +431,8 @@ def orc_frame(spark: SparkSession, place: str) -> DataFrame:
         ConfigError: times without a zone, in a JVM whose zone is not UTC; or times in a zone, before PySpark 4.2.
 
     """
-    frame = spark.read.orc(place)
     try:
+        frame = spark.read.orc(place)
         frame.schema  # noqa: B018 - with Spark Connect, it is analyzed only now
     except ParseException as error:
         check_zones_of_orc(place, str(error))
