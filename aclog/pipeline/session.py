@@ -6,7 +6,7 @@ import re
 import secrets
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyspark
 from attrs import field, frozen
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkValueError
 from pyspark.sql import SparkSession
 
 from aclog.metalog.errors import ConfigError
@@ -96,16 +96,23 @@ def _open_connect(address: str, settings: Mapping[str, str]) -> SparkSession:
                 f"{name}: a setting of the server of Spark Connect, which a session does not change: expected it where "
                 "the server is started; --conf spark.sql.KEY=VALUE is one of the session"
             )
-    where = urlsplit(address)
+    host, port = _host_and_port(address)
     try:
-        socket.create_connection((where.hostname or "", where.port or _CONNECT_PORT), _PATIENCE).close()
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{where.hostname}:{where.port or _CONNECT_PORT}: no server of Spark Connect: {error}"
-        ) from error
+        socket.create_connection((host, port), _PATIENCE).close()
+    except OSError as error:
+        raise ConfigError(f"{host}:{port}: no server of Spark Connect: {error}") from error
     if find_spec("grpc_status") is None:
         raise ConfigError("Spark Connect: the packages of its client are missing: pip install 'pyspark[connect]'")
-    session = SparkSession.builder.remote(address).getOrCreate()
+    try:
+        session = SparkSession.builder.remote(address).getOrCreate()
+    except PySparkValueError as error:
+        if error.getCondition() != "INVALID_CONNECT_URL":
+            raise
+        # its text may have the token
+        raise ConfigError(
+            f"{host}:{port}: Spark Connect does not take the rest of the address: expected sc://HOST:PORT/;KEY=VALUE;"
+            "..., with `/` in a value as %2F"
+        ) from None
     own = {name: value for name, value in _SETTINGS.items() if name.startswith("spark.sql.")}
     for name, value in {**own, **settings}.items():
         try:
@@ -114,6 +121,19 @@ def _open_connect(address: str, settings: Mapping[str, str]) -> SparkSession:
             raise ConfigError(f"--conf {name}: {cause(str(error))}") from error
     register(session)
     return session
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    """Return those of an address. Raises ConfigError: it has none; without the address, which may have a token."""
+    try:
+        where = urlsplit(address)
+        if where.hostname:
+            return where.hostname, _CONNECT_PORT if where.port is None else where.port
+    except ValueError:  # its text has what stands for the port
+        pass
+    raise ConfigError(
+        "the address of a server of Spark Connect has no host, or no port from 0 to 65535: expected sc://HOST:PORT"
+    )
 
 
 _FIXED: Final = frozenset({"spark.sql.session.timeZone"})
@@ -252,14 +272,14 @@ def each_on_spark(spark: SparkSession, parts: Sequence[P], make: Callable[[], Ca
     be there under the same path.
 
     Raises:
-        ConfigError: a session of Spark Connect, and `make` has more than MOST_ENCLOSED bytes. Errors of the work fail
-            the job.
+        ConfigError: a session of Spark Connect, and `make` or a part has more than MOST_ENCLOSED bytes. Errors of the
+            work fail the job.
 
     """
     sent = broadcast(spark, make)
     if is_connect(spark):
-        for start in range(0, len(parts), _TASKS_OF_A_SERVER):
-            yield from _each_on_server(spark, parts[start : start + _TASKS_OF_A_SERVER], sent)
+        for some in _messages(map(pickle.dumps, parts)):
+            yield from _each_on_server(spark, some, sent)
         return
     context = spark.sparkContext
     together = context.defaultParallelism * _TASKS_OF_A_CORE
@@ -268,9 +288,28 @@ def each_on_spark(spark: SparkSession, parts: Sequence[P], make: Callable[[], Ca
         yield from context.parallelize(some, len(some)).map(partial(_work, sent)).collect()
 
 
-def _each_on_server(spark: SparkSession, parts: Sequence[P], sent: Sent[Callable[[], Callable[[P], R]]]) -> Iterator[R]:
+def _messages(pickled: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield parts that one plan may contain, in their order. Raises ConfigError: one part is too large for any."""
+    some, size = list[bytes](), 0
+    for part in pickled:
+        if len(part) > MOST_ENCLOSED:
+            raise ConfigError(
+                f"{len(part):,} bytes for one task: a session of Spark Connect sends up to {MOST_ENCLOSED:,}: expected "
+                "a classic session (--master spark://HOST:7077, or spark-submit)"
+            )
+        if some and (len(some) == _TASKS_OF_A_SERVER or size + len(part) > MOST_ENCLOSED):
+            yield some
+            some, size = [], 0
+        some.append(part)
+        size += len(part)
+    if some:
+        yield some
+
+
+def _each_on_server(
+    spark: SparkSession, pickled: Sequence[bytes], sent: Sent[Callable[[], Callable[[Any], R]]]
+) -> Iterator[R]:
     """Yield the results by a function of a frame: Spark Connect has no RDDs."""
-    pickled = [pickle.dumps(part) for part in parts]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Do the parts of one task."""
@@ -283,11 +322,11 @@ def _each_on_server(spark: SparkSession, parts: Sequence[P], sent: Sent[Callable
                     columns = [pa.array([number], pa.int64()), pa.array([at], pa.int64()), pa.array([piece])]
                     yield pa.record_batch(columns, names=["number", "at", "piece"])
 
-    rows = spark.range(0, len(parts), 1, len(parts)).mapInArrow(run, "number long, at long, piece binary").toArrow()
+    rows = spark.range(0, len(pickled), 1, len(pickled)).mapInArrow(run, "number long, at long, piece binary").toArrow()
     of_part: dict[int, dict[int, bytes]] = {}
     for row in rows.to_pylist():
         of_part.setdefault(row["number"], {})[row["at"]] = row["piece"]
-    for number in range(len(parts)):
+    for number in range(len(pickled)):
         pieces = of_part[number]
         yield pickle.loads(b"".join(pieces[at] for at in sorted(pieces)))  # noqa: S301 - of this session's workers
 
