@@ -312,11 +312,14 @@ class ServerOutput:
     """By the name of each table."""
     _schemas: dict[str, StructType] = field(factory=dict, init=False, repr=False)
     """Of the tables that were written, in this order."""
+    _written: dict[str, frozenset[str]] = field(factory=dict, init=False, repr=False)
+    """The names of their files."""
 
     def write(self, frame: DataFrame, table: str = "") -> None:
         """Write the rows of a table. Raises ConfigError: there is a directory of its name."""
         self._save(frame, table, "error")
         self._schemas[table] = frame.schema
+        self._written[table] = self._names(table)
 
     def add(self, rows: pa.Table, table: str) -> None:
         """Write a small table, to one file."""
@@ -344,13 +347,23 @@ class ServerOutput:
             raise ConfigError(f"{self._place(table)}: created by another process while this job ran") from error
 
     def _check_alone(self, table: str) -> None:
-        names = [name.rpartition("/")[2] for name in self.read(table).inputFiles()]
+        names = self._names(table)
         jobs = {match["job"] if match else name for name, match in ((name, _FILE.match(name)) for name in names)}
-        if len(jobs) > 1:
+        # those of one job are another one's, if that found the directory deleted
+        if len(jobs) > 1 or names != self._written[table]:
             raise ConfigError(
                 f"{self._place(table)}: written by another process while this job ran: expected an output of this job "
                 "alone"
             )
+
+    def _names(self, table: str) -> frozenset[str]:
+        try:
+            files = self.read(table).inputFiles()
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_NOT_FOUND":
+                raise
+            return frozenset()
+        return frozenset(name.rpartition("/")[2] for name in files)
 
     def _place(self, table: str) -> str:
         return storage.joined(self.out, table) if table else self.out

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import rmtree
 from socket import socket
 
 import pyarrow as pa
@@ -194,6 +195,18 @@ def test_files_of_another_job_in_the_output_are_an_error(sides):
     (sides.here / "shared" / name).write_bytes(written.read_bytes())
     assert "written by another process while this job ran" in sides.connected.resume().complaint
     assert not (sides.here / "shared" / "_SUCCESS").exists()
+
+
+def test_an_output_that_was_deleted_and_written_by_another_job_is_not_published(sides):
+    sides.connected.stop(*authorize(sides, "again"), before="aclog.pipeline.server_files:states", number=1)
+    (written,) = (sides.here / "again").glob("part-*.parquet")
+    name = re.sub(r"(?<=-)[0-9a-f]{8}(?=-)", "0" * 8, written.name)
+    content = written.read_bytes()
+    rmtree(sides.here / "again")
+    (sides.here / "again").mkdir()
+    (sides.here / "again" / name).write_bytes(content)
+    assert "written by another process while this job ran" in sides.connected.resume().complaint
+    assert [path.name for path in (sides.here / "again").iterdir()] == [name]
 
 
 @pytest.mark.parametrize(
