@@ -278,8 +278,8 @@ def each_on_spark(spark: SparkSession, parts: Sequence[P], make: Callable[[], Ca
     """
     sent = broadcast(spark, make)
     if is_connect(spark):
-        for some in _messages(map(pickle.dumps, parts)):
-            yield from _each_on_server(spark, some, sent)
+        for message in _messages(map(pickle.dumps, parts)):
+            yield from _each_on_server(spark, message, sent)
         return
     context = spark.sparkContext
     together = context.defaultParallelism * _TASKS_OF_A_CORE
