@@ -59,7 +59,8 @@ def test_an_address_of_no_server(address):
 
 
 @pytest.mark.parametrize("rest", ["/;token=a/S3CRET==", "/;S3CRET", "/S3CRET"])
-def test_no_token_in_an_error_about_the_address_of_a_server(rest):
+def test_no_token_in_an_error_about_the_address_of_a_server(monkeypatch, rest):
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")  # PySpark sets it, for all later sessions of the process
     with create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         with pytest.raises(ConfigError, match=f"^127.0.0.1:{port}: Spark Connect does not take the rest") as refused:
