@@ -285,7 +285,7 @@ class _Prefixes:
         return cls(tuple(topmost))
 
     def cover(self, name: str) -> bool:
-        """Return whether a name begins with one of them: only the last one at or before it can be such a one."""
+        """Return whether a name begins with one: only the last one at or before it can be such a one."""
         at = bisect_right(self.texts, name)
         return at > 0 and name.startswith(self.texts[at - 1])
 

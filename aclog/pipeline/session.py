@@ -129,7 +129,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
         where = urlsplit(address)
         if where.hostname:
             return where.hostname, _CONNECT_PORT if where.port is None else where.port
-    except ValueError:  # its text has what stands for the port
+    except ValueError:  # its text contains that of the port
         pass
     raise ConfigError(
         "the address of a server of Spark Connect has no host, or no port from 0 to 65535: expected sc://HOST:PORT"
