@@ -1,11 +1,13 @@
 """Ctrl-C: one line, exit code 130, nothing half-written, and what was committed is said; from imports to the end."""
 
+import fcntl
 import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
+import termios
 import threading
 import time
 from concurrent.futures import Future
@@ -26,7 +28,6 @@ from aclog.targets.log import LogWriter
 ROOT = Path(__file__).parents[2]
 LOG = ROOT / "tests/data/kafka-4.3.1-small/__cluster_metadata-0"
 ACLOG = [sys.executable, "-m", "aclog"]
-_STARTED_CPU_S = 0.15
 RULE = (
     b'{"resourceType":"TOPIC","resourceName":"t","patternType":"LITERAL","principal":"User:a","host":"*",'
     b'"operation":"READ","permissionType":"ALLOW"}\n'
@@ -40,14 +41,23 @@ def silent():
         yield f"127.0.0.1:{listening.getsockname()[1]}"
 
 
-def wait_until_it_waits(process):
-    """Return once a process has started and does nothing for a second."""
-    seen, since = 0.0, time.monotonic()
-    while seen < _STARTED_CPU_S or time.monotonic() - since < 1:
-        found = psutil.Process(process.pid).cpu_times()
+def wait_until_it_waits(process, *, reads):
+    """Return once a process has read its input, if it `reads`, or has a connection, and does nothing for a second."""
+    watched, seen, since = psutil.Process(process.pid), 0.0, time.monotonic()
+    while not _has_begun(process, watched, reads=reads) or time.monotonic() - since < 1:
+        found = watched.cpu_times()
         if found.user + found.system != seen:
             seen, since = found.user + found.system, time.monotonic()
         time.sleep(0.05)
+
+
+def _has_begun(process, watched, *, reads):
+    return not _unread(process.stdin) if reads else watched.net_connections("tcp")
+
+
+def _unread(pipe):
+    """Return how many bytes of a pipe nobody has read."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def interrupted(arguments, *, stdin=b""):
@@ -65,7 +75,7 @@ def interrupted(arguments, *, stdin=b""):
     ) as process:
         process.stdin.write(stdin)
         process.stdin.flush()
-        wait_until_it_waits(process)
+        wait_until_it_waits(process, reads=bool(stdin))
         for _ in range(10):
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
