@@ -58,12 +58,12 @@ def test_a_range_counts_where_it_is_on_and_a_node_out_of_step_is_found(tmp_path,
 
 
 def wait_status(*at):
-    """The status once both brokers are named: registration takes a moment."""
+    """The status once both brokers are named, with their versions: registration takes a moment."""
     found = {}
 
     def both() -> bool:
         found.update(json.loads(aclog("status", *at, "--json").ok().out))
-        return len(found["cidr"]) == 2
+        return len(found["cidr"]) == 2 and found["kafka"]["decideAlike"] is not None
 
     wait_until(both, "both brokers")
     return found
