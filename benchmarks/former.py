@@ -6,6 +6,7 @@
 
 import json
 import os
+import shutil
 import signal
 import statistics
 import subprocess
@@ -120,6 +121,7 @@ def _arguments(words: str, scratch: Path, side: str) -> list[str]:
 def _spent(python: str, arguments: Sequence[str], home: Path) -> Spent:
     """Run a command with a cache directory of its own. Raises AssertionError: it fails."""
     home.mkdir(exist_ok=True)
+    shutil.rmtree(home.with_name(f"{home.name}-index"), ignore_errors=True)  # of the run before: nothing would be new
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["XDG_CACHE_HOME"] = str(home)
     errors = home / "errors"
