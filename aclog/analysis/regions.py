@@ -2,9 +2,9 @@
 
 import json
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from functools import cached_property, reduce
 from ipaddress import IPv4Address, IPv6Address
@@ -35,6 +35,7 @@ from aclog.authorizer.codes import (
     ResourceType,
     is_legal_topic,
 )
+from aclog.authorizer.index.layout import begins_with_one, outermost, prefix_range
 from aclog.metalog.errors import printable, without_marks
 
 # A set of client addresses: some addresses and ranges, or all except some.
@@ -240,54 +241,65 @@ def less(names: Names, other: NamePart) -> Names:
     return (*without(names, Subtree(prefix=other.prefix)), *common(names, exceptions))
 
 
-def less_all(names: Names, others: Iterable[NamePart]) -> Names:
-    """Return the names of a set that are in none of some parts: as `less` of each, but many plain ones at once."""
-    plain: list[NamePart] = []
-    odd: list[NamePart] = []
-    for other in others:
-        is_plain = isinstance(other, Literal) or not (other.except_prefixes or other.except_literals)
-        (plain if is_plain else odd).append(other)
-    prefixes = _Prefixes.of(other.prefix for other in plain if isinstance(other, Subtree))
-    literals = {other.name for other in plain if isinstance(other, Literal) and not prefixes.cover(other.name)}
-    left = (_part_without_all(part, prefixes, literals) for part in names)
-    return reduce(less, odd, tuple(part for part in left if part is not None))
+@frozen(kw_only=True)
+class PlainNames:
+    """The names that begin with some prefixes, and single names: those of any number of patterns."""
 
-
-def _part_without_all(part: NamePart, prefixes: "_Prefixes", literals: Set[str]) -> NamePart | None:
-    """Return a part without the names below some prefixes, and some others that none of these covers."""
-    if isinstance(part, Literal):
-        return None if part.name in literals or prefixes.cover(part.name) else part
-    if prefixes.cover(part.prefix):
-        return None
-    before = _Prefixes.of(part.except_prefixes)
-    below = [each for each in prefixes.texts if each.startswith(part.prefix)]
-    names = [each for each in literals if each and each.startswith(part.prefix) and not before.cover(each)]
-    return Subtree(
-        prefix=part.prefix,
-        except_prefixes=_Prefixes.of((*part.except_prefixes, *below)).texts,
-        except_literals=tuple(sorted({*names, *(each for each in part.except_literals if not prefixes.cover(each))})),
-    )
-
-
-@frozen
-class _Prefixes:
-    """Prefixes, none of which begins with another one, in order."""
-
-    texts: tuple[str, ...]
+    prefixes: Sequence[str]
+    """Sorted; none begins with another."""
+    literals: Sequence[str]
+    """Sorted; none begins with one of the prefixes."""
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> Self:
-        """Leave out those that begin with another one."""
-        topmost: list[str] = []
-        for text in sorted(texts):
-            if not topmost or not text.startswith(topmost[-1]):
-                topmost.append(text)
-        return cls(tuple(topmost))
+    def of(cls, prefixes: Iterable[str], literals: Iterable[str]) -> Self:
+        """Return the set of these names."""
+        outer = outermost(prefixes)
+        return cls(
+            prefixes=outer, literals=[each for each in sorted(set(literals)) if not begins_with_one(each, outer)]
+        )
 
-    def cover(self, name: str) -> bool:
-        """Return whether a name begins with one: only the last one at or before it can be such a one."""
-        at = bisect_right(self.texts, name)
-        return at > 0 and name.startswith(self.texts[at - 1])
+    def cover(self, prefix: str) -> bool:
+        """Return whether all names that begin with a prefix are among these."""
+        return begins_with_one(prefix, self.prefixes)
+
+    def __contains__(self, name: str) -> bool:
+        at = bisect_left(self.literals, name)
+        return self.cover(name) or self.literals[at : at + 1] == [name]
+
+    def outside(self, part: NamePart) -> NamePart | None:
+        """Return the names of a part that are not among these; None if all of them are."""
+        if isinstance(part, Literal):
+            return None if part.name in self else part
+        if self.cover(part.prefix):
+            return None
+        prefixes, literals = (_beginning(each, part.prefix) for each in (self.prefixes, self.literals))
+        if not prefixes and not literals:
+            return part
+        excepted = outermost({*part.except_prefixes, *prefixes})
+        single = {name for name in chain(part.except_literals, literals) if not begins_with_one(name, excepted)}
+        return evolve(part, except_prefixes=tuple(excepted), except_literals=tuple(sorted(single)))
+
+
+def _beginning(names: Sequence[str], prefix: str) -> Sequence[str]:
+    """Return those of sorted names that begin with a prefix."""
+    begin, end = prefix_range(names, prefix)
+    return names[begin:end]
+
+
+def less_all(names: Names, others: Iterable[NamePart]) -> Names:
+    """Return the names of a set that are in none of some parts: as `less` of each, but many plain ones at once."""
+    prefixes: list[str] = []
+    literals: list[str] = []
+    odd: list[NamePart] = []
+    for other in others:
+        if isinstance(other, Literal):
+            literals.append(other.name)
+        elif other.except_prefixes or other.except_literals:
+            odd.append(other)
+        else:
+            prefixes.append(other.prefix)
+    left = map(PlainNames.of(prefixes, literals).outside, names)
+    return reduce(less, odd, tuple(part for part in left if part is not None))
 
 
 def covers_all(names: Names, prefix: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.comparison import allowed, denied, differences
-from aclog.analysis.engine.host_classes import partition
+from aclog.analysis.engine.host_classes import is_address, partition
 from aclog.analysis.intents import Need
 from aclog.analysis.policy import Policy, is_allowed
 from aclog.analysis.regions import (
@@ -30,14 +30,7 @@ from aclog.analysis.regions import (
     witness,
 )
 from aclog.analysis.who_can import holders, is_about, names_that_exist, rule_order, rules_on
-from aclog.authorizer.acl import (
-    ResourcePattern,
-    StandardAcl,
-    StandardAclWithId,
-    code_name,
-    host_address,
-    is_cidr,
-)
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId, code_name, is_cidr
 from aclog.authorizer.acls_image import AclsImage, Decision
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explain_set
@@ -97,12 +90,8 @@ def _may_allow(old: Policy, new: Policy, changed: StandardAcl) -> bool:
 
 def _from_its_host(query: Query, changed: StandardAcl) -> Query:
     """Return the requests of a query that an ACL can match, if its host is a single address; otherwise the query."""
-    try:
-        is_address = host_address(changed.host) == changed.host
-    except ConfigError:
-        is_address = False
-    is_narrower = is_address and query.host is None and ":" in changed.principal
-    return evolve(query, host=changed.host) if is_narrower else query
+    has_one_host = is_address(changed.host) and ":" in changed.principal
+    return evolve(query, host=changed.host) if has_one_host and query.host is None else query
 
 
 @frozen(kw_only=True)
@@ -140,11 +129,10 @@ def concerns(query: Query, rule: StandardAcl, settings: Settings) -> bool:
     who = rule.principal
     # Where resources without ACLs are open, any ACL closes its resource; one without a colon makes the authorizer
     # throw.
-    if who != WILDCARD_PRINCIPAL and ":" in who and who not in query.principals and not settings.allow_everyone:
-        return False
-    is_other = not matched_operations(rule.operation, rule.permission_type) & query.operations
-    if is_other and ":" in who and not settings.allow_everyone:
-        return False
+    if ":" in who and not settings.allow_everyone:
+        is_of_others = who != WILDCARD_PRINCIPAL and who not in query.principals
+        if is_of_others or not matched_operations(rule.operation, rule.permission_type) & query.operations:
+            return False
     literal = rule.pattern_type == PatternType.LITERAL
     root = root_of_pattern(known_type(rule.resource_type), rule.resource_name, literal=literal)
     return root is not None and any(within(root, query.roots))

@@ -1,6 +1,5 @@
 """The effect of a plan: what it touches, what its deletes take away, and what it denies transiently."""
 
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -21,6 +20,7 @@ from aclog.analysis.regions import (
     Literal,
     NamePart,
     Names,
+    PlainNames,
     Query,
     Region,
     Root,
@@ -30,7 +30,6 @@ from aclog.analysis.rows.row import extent_of, is_allow
 from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId, acl_text, record_of
 from aclog.authorizer.acls_image import AclsImage, pattern_of_content
 from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType
-from aclog.authorizer.index.layout import prefix_range
 from aclog.authorizer.settings import Settings
 from aclog.planning.plan import Stage, Step
 
@@ -41,10 +40,7 @@ from aclog.planning.plan import Stage, Step
 class _OfType:
     """The names of one resource type; LITERAL `*` apart."""
 
-    prefixes: Sequence[str]
-    """Sorted; none begins with another."""
-    literals: Sequence[str]
-    """Sorted; none begins with one of the prefixes."""
+    names: PlainNames
     wildcard: bool
 
     @classmethod
@@ -54,37 +50,20 @@ class _OfType:
         literals: set[str] = set()
         for root in roots:
             (literals if root.literal else prefixes).add(root.name)
-        topmost = _topmost(prefixes)
-        return cls(
-            prefixes=topmost,
-            literals=[name for name in sorted(literals) if name != WILDCARD and not _begins_with_one(name, topmost)],
-            wildcard=WILDCARD in literals,
-        )
+        return cls(names=PlainNames.of(prefixes, literals - {WILDCARD}), wildcard=WILDCARD in literals)
 
     def covers(self, root: Root, *, documented: bool) -> bool:
         """Return whether each name that a pattern other than LITERAL `*` covers is one of these."""
         if self.wildcard and (documented or root.name[:1] not in ("", WILDCARD)):
             return True
-        return _begins_with_one(root.name, self.prefixes) or (root.literal and _has(self.literals, root.name))
+        return root.name in self.names if root.literal else self.names.cover(root.name)
 
     def outside(self, names: Names, *, documented: bool) -> Names:
         """Return those of other names that are not among these."""
         if self.wildcard:
             names = () if documented else tuple(_hidden(names))
-        parts = map(self._outside, names)
+        parts = map(self.names.outside, names)
         return tuple(part for part in parts if part is not None)
-
-    def _outside(self, part: NamePart) -> NamePart | None:
-        if isinstance(part, Literal):
-            return None if _has(self.literals, part.name) or _begins_with_one(part.name, self.prefixes) else part
-        if _begins_with_one(part.prefix, self.prefixes):
-            return None
-        prefixes, literals = _beginning(self.prefixes, part.prefix), _beginning(self.literals, part.prefix)
-        if not prefixes and not literals:
-            return part
-        excepted = _topmost({*part.except_prefixes, *prefixes})
-        single = {name for name in chain(part.except_literals, literals) if not _begins_with_one(name, excepted)}
-        return evolve(part, except_prefixes=tuple(excepted), except_literals=tuple(sorted(single)))
 
 
 @frozen(kw_only=True)
@@ -108,7 +87,7 @@ class HeldNames:
         if of_type is None:
             return False
         if root.literal and root.name == WILDCARD:
-            return of_type.wildcard or "" in of_type.prefixes
+            return of_type.wildcard or "" in of_type.names.prefixes
         return of_type.covers(root, documented=self._documented)
 
     def outside(self, region: Region) -> Region | None:
@@ -133,33 +112,6 @@ def _hidden(names: Names) -> Iterator[NamePart]:
                 yield Subtree(prefix=WILDCARD, except_prefixes=prefixes, except_literals=tuple(sorted(single)))
         elif part.prefix.startswith(WILDCARD):
             yield part
-
-
-def _topmost(prefixes: Iterable[str]) -> list[str]:
-    """Return, sorted, those that begin with none of the others."""
-    topmost: list[str] = []
-    for each in sorted(prefixes):
-        if not topmost or not each.startswith(topmost[-1]):
-            topmost.append(each)
-    return topmost
-
-
-def _begins_with_one(name: str, topmost: Sequence[str]) -> bool:
-    """Return whether a name begins with one of sorted prefixes, none of which begins with another."""
-    # Every text sorted between a prefix and a name that begins with it also begins with the prefix.
-    at = bisect_right(topmost, name)
-    return at > 0 and name.startswith(topmost[at - 1])
-
-
-def _beginning(names: Sequence[str], prefix: str) -> Sequence[str]:
-    """Return those of sorted names that begin with a prefix."""
-    begin, end = prefix_range(names, prefix)
-    return names[begin:end]
-
-
-def _has(names: Sequence[str], name: str) -> bool:
-    at = bisect_left(names, name)
-    return at < len(names) and names[at] == name
 
 
 # What the deletion of one ACL takes away, judged at the end state of its plan.

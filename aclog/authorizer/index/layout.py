@@ -841,6 +841,22 @@ def prefix_range(
     return first, bisect_right(rows, prefix, first, high, key=head)
 
 
+def outermost(prefixes: Iterable[str]) -> list[str]:
+    """Return the prefixes that begin with no other one, sorted."""
+    outer: list[str] = []
+    for prefix in sorted(prefixes):
+        if not outer or not prefix.startswith(outer[-1]):
+            outer.append(prefix)
+    return outer
+
+
+def begins_with_one(name: str, prefixes: Sequence[str]) -> bool:
+    """Return whether a name begins with one of the prefixes that `outermost` returns."""
+    # Every text sorted between a prefix and a name that begins with it also begins with the prefix.
+    at = bisect_right(prefixes, name)
+    return at > 0 and name.startswith(prefixes[at - 1])
+
+
 # The PREFIXED names of a base, and the chain of those that are prefixes of a given name.
 #
 # The names of a type are sorted, and also a forest: the parent of a name is the longest other name that it begins

@@ -348,7 +348,7 @@ def any_survives(index: AclIndex, subject: Subject, operation: int, resource_typ
     is_left[denied] = False
     is_left[literals] = False
     remaining = np.flatnonzero(is_left)
-    return _some_beyond(base, remaining, {name: prefixes[name] for name in _outermost(prefixes)})
+    return _some_beyond(base, remaining, {name: prefixes[name] for name in layout.outermost(prefixes)})
 
 
 def added(
@@ -384,15 +384,6 @@ def _matched_resources(
 def _are_prefixes(base: Base, resources: layout.Int32s) -> Bools:
     ends = np.asarray(base.resources.offsets)[resources + 1]
     return np.asarray(np.frombuffer(base.resources.data, np.uint8)[ends - 1] == PatternType.PREFIXED)
-
-
-def _outermost(prefixes: Iterable[str]) -> list[str]:
-    """Return the prefixes that begin with no other one, sorted."""
-    outermost: list[str] = []
-    for prefix in sorted(prefixes):
-        if not outermost or not prefix.startswith(outermost[-1]):
-            outermost.append(prefix)
-    return outermost
 
 
 def _some_beyond(base: Base, resources: Int64s, prefixes: dict[str, int]) -> bool:

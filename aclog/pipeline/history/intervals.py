@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
-from operator import and_, or_
+from operator import or_
 from pathlib import Path
 
 import numpy as np
@@ -643,10 +643,8 @@ def _replay(directory: Path | str) -> None:
 
 def concerned(queries: Iterable[Query], settings: Settings) -> Column:
     """Return whether an ACL (columns of `aclog acls list`) concerns a query: true where `questions.concerns` is."""
-    conditions = (_principal, _operation)
     return _any(
-        reduce(and_, (condition(query, settings) for condition in conditions), _any(map(_covers, query.roots)))
-        for query in queries
+        _principal(query, settings) & _operation(query, settings) & _any(map(_covers, query.roots)) for query in queries
     )
 
 

@@ -488,7 +488,9 @@ class NecessaryAcls:
         presence_counts = np.zeros(len(accesses), np.bool_)
         presence_counts[self._presence_counts(matches)] = True
         changing = np.flatnonzero(~self.intervals.permanent[matches.ordinal] & ~presence_counts[matches.access])
-        parts = [self.intervals.changes(matches.access[changing], matches.ordinal[changing])]
+        stride = self.intervals.versions.end
+        own = self.intervals.changes(matches.access[changing], matches.ordinal[changing])
+        keys = [own.access * stride + own.version]
         of_place: dict[int, Int64s] = {}  # the ACLs that match are among those on the resource
         for access in np.flatnonzero(presence_counts).tolist():
             place = int(matches.place_of[access])
@@ -497,12 +499,10 @@ class NecessaryAcls:
                 contents = np.concatenate([np.zeros(0, np.int64), *on_place])
                 contents = contents[~self.intervals.permanent[contents]]
                 of_place[place] = self.intervals.changes(np.zeros(len(contents), np.int64), contents).version
-            parts.append(_at(access, of_place[place]))
+            keys.append(access * stride + of_place[place])
         by_range = np.unique(matches.access[self._by_range(matches)]).tolist()
-        parts += [_at(access, np.union1d(np.zeros(1, np.int64), self._kafka_changes)) for access in by_range]
-        stride = self.intervals.versions.end
-        keys = np.unique(np.concatenate([part.access * stride + part.version for part in parts]))
-        return StepColumns(keys // stride, keys % stride, np.zeros(len(keys), np.int32))
+        keys += [access * stride + np.append(self._kafka_changes, 0) for access in by_range]
+        return StepColumns.at(np.concatenate(keys), stride)
 
     def find(self, accesses: Sequence[ParsedAccess], versions: Int64s, codes: Int32s) -> AclDependencies:
         """Return what each access depends on at its version; `codes` are BulkAuthorizer's, without errors.
@@ -594,10 +594,6 @@ class NecessaryAcls:
         of_content[self.index.content_of_row] = self.index.denies(np.arange(len(self.index.content_of_row)))
         denying: Bools = of_content[self.intervals.content_of]
         return denying
-
-
-def _at(access: int, versions: Int64s) -> StepColumns:
-    return StepColumns(np.full(len(versions), access), versions, np.zeros(len(versions), np.int32))
 
 
 def _joined(one: Pairs, other: Pairs) -> Pairs:

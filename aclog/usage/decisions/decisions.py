@@ -100,6 +100,12 @@ class StepColumns(NamedTuple):
         access, version, code = np.array(rows, np.int64).reshape(-1, 3).T
         return cls(access, version, code.astype(np.int32))
 
+    @classmethod
+    def at(cls, keys: Int64s, stride: int) -> Self:
+        """Return steps whose codes are 0, by access * stride + version: in any order, some of them repeated."""
+        once = np.unique(keys)
+        return cls(once // stride, once % stride, np.zeros(len(once), np.int32))
+
     def joined(self, other: Self) -> Self:
         """Return the steps of both, which have no access in common."""
         order = np.argsort(np.concatenate((self.access, other.access)), kind="stable")

@@ -376,8 +376,7 @@ class ContentIntervals:
         owner = np.concatenate((owners, owners[of], owners[of]))
         starts, ends = self.versions.starts[ordinals], self.versions.ends[ordinals]
         versions = np.concatenate((np.zeros(len(owners), np.int64), starts, ends))
-        keys = np.unique((owner * stride + versions)[versions < stride])
-        return StepColumns(keys // stride, keys % stride, np.zeros(len(keys), np.int32))
+        return StepColumns.at((owner * stride + versions)[versions < stride], stride)
 
 
 # All ACLs that were ever in force, indexed once: which of them match an access, and between which versions.
