@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from aclog.authorizer.codes import AclOperation, AclPermissionType
 from tests.support.builders.acls import acl, cluster_acl
@@ -151,6 +151,32 @@ def test_tests_turn_red_and_green_again_while_a_draft_is_typed(visit):
     outcome(visitor.page, "turns green")
     visitor.misses("tests", "stays red", "turns red")
     expect(visitor.page.get_by_label(FIELD)).to_have_value(f"{TEXT}\n{OTHER}\n- {OTHER}")
+
+
+def test_an_answer_that_is_on_its_way_is_shown_though_the_rules_change_meanwhile(visit, estate):
+    visitor = visit()
+    visitor.start("/draft")
+    held: list[Route] = []
+    is_refused: list[bool] = []
+
+    def hold(route: Route) -> None:
+        if "hx-request" in route.request.headers and not held:
+            held.append(route)
+        elif "hx-request" not in route.request.headers and is_refused:
+            route.fulfill(status=503)  # so that no later refresh hides that the answer was lost
+        else:
+            route.continue_()
+
+    visitor.page.route("**/draft*", hold)
+    with visitor.page.expect_request(lambda request: "hx-request" in request.headers):
+        visitor.fill(FIELD, TEXT)
+    with visitor.page.expect_response("**/draft*"):
+        append(estate.place[1], add=[acl("clicks", "User:search")])
+    with visitor.page.expect_response("**/live"):
+        is_refused.append(True)
+    held[0].continue_()
+    visitor.sees("1 rule to add, 0 to remove")
+    outcome(visitor.page, "stays red")
 
 
 def test_a_test_that_a_draft_breaks_is_as_it_was_once_the_draft_takes_it_back(visit):

@@ -279,11 +279,14 @@
     if (!fresh || answer() !== before) return false;  // another view was requested meanwhile: retry
     compare(before, fresh);
     const restore = placesIn(before);
-    before.replaceWith(document.adoptNode(fresh));
+    // The element remains: it is what htmx replaces by a view that was requested meanwhile.
+    for (const { name } of [...before.attributes]) if (!fresh.hasAttribute(name)) before.removeAttribute(name);
+    for (const { name, value } of fresh.attributes) before.setAttribute(name, value);
+    before.replaceChildren(...document.adoptNode(fresh).childNodes);
     document.title = page.title;
-    if (window.htmx) window.htmx.process(fresh);
+    if (window.htmx) window.htmx.process(before);
     prepare();
-    restore(fresh);
+    restore(before);
     return true;
   };
 
