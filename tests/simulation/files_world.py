@@ -164,14 +164,14 @@ class FilesWorld(ClusterWorld):
         return True
 
     def _mark_is_beyond(self, offset: int, host: Host) -> bool:
-        """Whether aclog.committed, which is written once a second, is beyond an offset."""
+        """Whether aclog.committed, which is written once a second, contains records after an offset."""
         try:
             file = host.disk.find(f"{_DATA}/aclog.committed")
         except FileNotFoundError:
             return False
         assert isinstance(file, File)
         lines = dict(line.partition(b"=")[::2] for line in bytes(file.data).splitlines())
-        return int(lines.get(b"end.offset", b"0")) > offset
+        return int(lines.get(b"end.offset", b"0")) > offset + 1  # the end is the offset after the last record's
 
     def _swap_while_running(self, fault: Fault, host: Host, process: Process | None) -> bool:
         """Put an older copy in the place of the log that is open: nothing more may be acknowledged."""

@@ -606,8 +606,11 @@ class EnvelopeForwarder:
             connection = await self._take_connection()
             try:
                 response = await self._exchange(connection, request)
-            except BaseException:
+            except BaseException as error:
                 await connection.close()  # a response may still be due on it, or the peer may be dead
+                if isinstance(error, OutcomeUnknownError):
+                    # After a power loss of the controller, an idle connection fails only once a request is sent on it.
+                    await self.close()
                 raise
             self._idle.append(connection)
             return response

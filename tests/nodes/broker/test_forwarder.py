@@ -162,6 +162,28 @@ def test_after_a_cut_the_next_request_goes_to_a_new_connection():
     asyncio.run(run())
 
 
+def test_after_a_cut_the_idle_connections_are_not_used_either():
+    async def run():
+        controller = Controller()
+        controller.held = asyncio.Event()
+        made = forwarder(controller)
+        async with controller.listening():
+            requests = [asyncio.create_task(made.forward(asked())) for _ in range(3)]
+            while len(controller.envelopes) < len(requests):
+                await asyncio.sleep(0.01)
+            controller.held.set()
+            assert await asyncio.gather(*requests) == [b"the answer"] * len(requests)
+            assert len(controller.connected) == len(requests)
+            controller.answers.append(CUT)
+            with pytest.raises(OutcomeUnknownError):
+                await made.forward(asked())
+            assert await made.forward(asked()) == b"the answer"
+            assert len(controller.connected) == len(requests) + 1
+            await made.close()
+
+    asyncio.run(run())
+
+
 def test_a_connection_is_used_again_and_not_after_the_leader_has_moved():
     async def run():
         first, second = Controller(), Controller()
