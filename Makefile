@@ -245,8 +245,8 @@ bench-former: venv $(CORE) build/former-$(FORMER)  ## whole commands beside thos
 	FORMER_PYTHON=$(abspath build/former-$(FORMER))/.venv/bin/python $(BIN)/python -m benchmarks former
 
 .PHONY: bench-questions
-bench-questions: venv $(CORE)  ## whether questions grow faster than the number of rules: calls and memory up to 64,000 rules on ten kinds of estates; kept
-	$(BIN)/python -m benchmarks questions
+bench-questions: venv $(CORE)  ## whether questions grow faster than the number of rules: calls and memory up to 64,000 rules on ten kinds of estates, or on KINDS="one client,robot"; kept by kind
+	$(BIN)/python -m benchmarks questions $(if $(KINDS),--kinds "$(KINDS)")
 
 .PHONY: campaigns
 campaigns: venv  ## nodes killed 60 times under 8 writers, 200 connections, 100,000 hostile frames; kept under benchmarks/results

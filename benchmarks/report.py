@@ -93,12 +93,12 @@ def _commit() -> str:
 
 
 def keep(name: str, title: str, rows: Sequence[Row]) -> Path:
-    """Write a table under benchmarks/results, as Markdown and as JSON."""
-    RESULTS.mkdir(exist_ok=True)
+    """Write a table under benchmarks/results, as Markdown and as JSON; a name may contain a directory."""
     stamp = machine()
     lines = [f"# {title}", "", stamp, "", "| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 1)]
     lines += ["| " + " | ".join(row.cells()) + " |" for row in rows]
     path = RESULTS / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     data = {"machine": stamp, "rows": [{**asdict(row), "ratio": row.ratio, "met": row.met} for row in rows]}
     (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
