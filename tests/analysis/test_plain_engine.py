@@ -1,15 +1,18 @@
 """The engine beside a plain one that evaluates each principal with all cells of `User:*`, on every class of hosts."""
 
+from functools import partial
 from random import Random
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aclog.analysis.comparison import allowed, denied, differences
 from aclog.analysis.engine.host_classes import mask_of, partition, runs_of
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions import Query
+from aclog.analysis.regions import EVERYONE, Literal, Query, Subtree, everyone_but, only
 from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType
 from tests.support.analysis import naive_engine
 from tests.support.analysis.policies import ADDRESSES, NO_ADDRESSES, RANGES, image_of, random_pair
 from tests.support.analysis.queries import random_query
@@ -75,5 +78,20 @@ def test_a_principal_that_repeats_what_everyone_may_do_shares_the_answer() -> No
     everyone = [acl(f"t{number}", "User:*") for number in range(3)]
     policy = _estate(2, [*everyone, acl("t1", "User:same")])
     (region,) = (region for region in allowed(policy, Query(), unnamed=True))
-    assert region.principals.named == ("User:u0", "User:u1")
+    assert region.principals == EVERYONE
     assert list(allowed(policy, Query())) == naive_engine.naive_allowed(policy, Query())
+
+
+@pytest.mark.parametrize("count", [3, 40], ids=["small tree", "ground"])
+def test_a_principal_with_more_shares_everyones_region_and_has_one_for_the_rest(count: int) -> None:
+    describe = partial(acl, operation=AclOperation.DESCRIBE)
+    everyone = [describe(f"t{number:02}", "User:*") for number in range(count)]
+    own = [describe("t0", "User:more", pattern_type=PatternType.PREFIXED), describe("other", "User:more")]
+    denied_one = [describe("t01", "User:less", permission_type=AclPermissionType.DENY)]
+    policy = Policy(image_of([*everyone, *own, *denied_one]))
+    names = tuple(Literal(name=f"t{number:02}") for number in range(count))
+    assert {(each.principals, each.names) for each in allowed(policy, Query())} == {
+        (everyone_but("User:less"), names),
+        (only("User:less"), (names[0], *names[2:])),
+        (only("User:more"), (Literal(name="other"), Subtree(prefix="t0"))),
+    }

@@ -176,10 +176,18 @@ class Scene:
     operations: int = REQUESTED
 
 
-def evaluate(scene: Scene, old: Side, new: Side) -> dict[Change, int]:
-    """Return exactly the differences between two sides, each with its operations as a mask."""
+def evaluate(scene: Scene, old: Side, new: Side, *, beside: "Ground | None" = None) -> dict[Change, int]:
+    """Return exactly the differences between two sides, each with its operations as a mask.
+
+    `beside`: the subject without own cells, whose differences this one shares as far as it has them.
+    """
     tree = NameTree.of(scene.root, _names(scene.root, old, new))
-    return _differences(scene, tree, (old, new), _column(scene, tree, old).allowed, _column(scene, tree, new).allowed)
+    before, after = _column(scene, tree, old).allowed, _column(scene, tree, new).allowed
+    if beside is None or not beside.changes or old.cidr is not new.cidr:
+        return _differences(scene, tree, (old, new), before, after)
+    ground = (_column(scene, tree, side).allowed for side in (beside.old, beside.new))
+    pair = _Pair.of(tree, _gained_and_lost(tree, before, after), _gained_and_lost(tree, *ground))
+    return pair.changes(scene, beside.changes)
 
 
 def _differences(
@@ -202,12 +210,14 @@ def _differences(
 
 
 def _changes(scene: Scene, tree: NameTree, before: Sequence[Masks], after: Sequence[Masks]) -> dict[Change, int]:
-    return _products_of(
-        scene,
-        tree,
-        (Direction.GAINED, False, _both(tree, after, before, _without)),
-        (Direction.LOST, False, _both(tree, before, after, _without)),
-    )
+    gained, lost = _gained_and_lost(tree, before, after)
+    return _products_of(scene, tree, (Direction.GAINED, False, gained), (Direction.LOST, False, lost))
+
+
+def _gained_and_lost(
+    tree: NameTree, before: Sequence[Masks], after: Sequence[Masks]
+) -> tuple[Sequence[Masks], Sequence[Masks]]:
+    return _both(tree, after, before, _without), _both(tree, before, after, _without)
 
 
 def _products_of(scene: Scene, tree: NameTree, *columns: tuple[Direction, bool, Sequence[Masks]]) -> dict[Change, int]:
@@ -484,6 +494,99 @@ def _alike(masks: Iterable[int], operations: int) -> list[int]:
     return [group for group in groups if group & used]
 
 
+# A subject that shares the differences of another one, and has more.
+
+
+@frozen(eq=False, kw_only=True)
+class _Pair:
+    """What two subjects gain and lose at the nodes of a tree: one of them, and the one without own cells."""
+
+    tree: NameTree
+    own: tuple[Sequence[Masks], Sequence[Masks]]
+    ground: tuple[Sequence[Masks], Sequence[Masks]]
+    lacking: tuple[Masks, Masks]
+    """The operations in which the first one lacks a part of what the second one gains, and loses."""
+
+    @staticmethod
+    def of(
+        tree: NameTree,
+        own: tuple[Sequence[Masks], Sequence[Masks]],
+        ground: tuple[Sequence[Masks], Sequence[Masks]],
+    ) -> "_Pair":
+        """Return the pair of two subjects, by their gains and losses at each node."""
+        gained, lost = (
+            reduce(_union, {id(masks): masks for masks in _both(tree, theirs, ours, _without)}.values(), _NOTHING)
+            for ours, theirs in zip(own, ground, strict=True)
+        )
+        return _Pair(tree=tree, own=own, ground=ground, lacking=(gained, lost))
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether both have the same differences at each node."""
+        return all(list(ours) == list(theirs) for ours, theirs in zip(self.own, self.ground, strict=True))
+
+    @property
+    def includes_all(self) -> bool:
+        """Return whether the first one has all differences of the second one."""
+        return self.lacking == (_NOTHING, _NOTHING)
+
+    def shared(self, changes: dict[Change, int]) -> dict[Change, int]:
+        """Return those of the second one's changes that the first one shares: of operations in which it lacks none."""
+        gained, lost = map(_any, self.lacking)
+        shared = {
+            change: operations & ~(gained if change.direction is Direction.GAINED else lost)
+            for change, operations in changes.items()
+        }
+        return {change: operations for change, operations in shared.items() if operations}
+
+    def changes(self, scene: Scene, changes: dict[Change, int]) -> dict[Change, int]:
+        """Return the changes of the first one: those of the second one that it shares, and those that are its own."""
+        own = _products_of(
+            scene,
+            self.tree,
+            *(
+                (direction, False, _apart(self.tree, ours, theirs, _any(lacking)))
+                for direction, ours, theirs, lacking in zip(
+                    (Direction.GAINED, Direction.LOST), self.own, self.ground, self.lacking, strict=True
+                )
+            ),
+        )
+        if not own and self.includes_all:
+            return changes
+        shared = self.shared(changes)
+        for change, operations in own.items():
+            shared[change] = shared.get(change, 0) | operations
+        return shared
+
+
+def _apart(tree: NameTree, own: Sequence[Masks], ground: Sequence[Masks], lacking: int) -> list[Masks]:
+    """Return what a subject has apart from what it shares with another one.
+
+    It has all of an operation in which it lacks something; and of the others, all at a node where it has more, and
+    below: this overlaps what is shared, and is shorter than exceptions.
+    """
+    apart: list[Masks] = []
+    more: list[int] = []
+    for number, (node, ours, theirs) in enumerate(zip(tree.nodes, own, ground, strict=True)):
+        above = node.parent
+        if number and ours is own[above] and theirs is ground[above]:
+            more.append(more[above])
+            apart.append(apart[above])
+            continue
+        more.append((more[above] if number else lacking) | _any(_combined(ours, theirs, _without)))
+        apart.append(_combined(ours, ((0, more[number]),), and_))
+    return apart
+
+
+def _union(one: Masks, other: Masks) -> Masks:
+    return _combined(one, other, or_)
+
+
+def _any(masks: Masks) -> int:
+    """Return the operations that are in the mask of any class of hosts."""
+    return reduce(or_, (mask for _, mask in masks), 0)
+
+
 # The evaluation of many subjects below one root: each as a difference from a subject without own cells.
 
 
@@ -529,61 +632,61 @@ class Ground:
             return False
         return not root.literal and not any(not cell.literal and root.name.startswith(cell.name) for cell in cells)
 
-    def with_own(self, hosts: HostClasses, old: Sequence[Cell], new: Sequence[Cell]) -> dict[Change, int]:
+    def with_own(
+        self, hosts: HostClasses, old: Sequence[Cell], new: Sequence[Cell], *, shares: bool
+    ) -> dict[Change, int]:
         """Return the differences of a subject with own cells in each policy, which cover only a part of the root.
 
         Both sides are decided by the same Kafka.
 
-        `hosts`: the classes by the hosts of these cells and of those of the ground.
+        `hosts`: the classes by the hosts of these cells and of those of the ground. `shares`: the changes that the
+        subject shares with the one without own cells are those of that one, and only the others are its own.
         """
         own = {(cell.name, cell.literal) for cell in chain(old, new)}
         near = self._below(own)
-        if self.changes and self._departures(hosts, own, near, old, new) == (_NOTHING, _NOTHING):
-            return self.changes
-        scene, tree = evolve(self.scene, hosts=hosts), self._tree(own, near | self._distinct)
+        scene = evolve(self.scene, hosts=hosts)
+        if self.changes:
+            pair = self._beside(scene, own, near, old, new)
+            if pair.is_equal:
+                return self.changes
+            if shares and pair.includes_all:
+                return pair.changes(scene, self.changes)
+        tree = self._tree(own, near | self._distinct)
+        if self.changes and shares:
+            return self._pair(scene, tree, old, new).changes(scene, self.changes)
         return _changes(scene, tree, *self._columns_with(scene, tree, old, new))
 
     def shared_with(self, hosts: HostClasses, old: Sequence[Cell], new: Sequence[Cell]) -> dict[Change, int] | None:
         """Return those differences of the subject without own cells that another one shares; arguments as `with_own`.
 
-        None if the other one shares some from a part of the hosts.
+        None if the other one lacks some from a part of the hosts.
         """
         own = {(cell.name, cell.literal) for cell in chain(old, new)}
-        departures = self._departures(hosts, own, self._below(own), old, new)
-        if any(len(masks) > 1 for masks in departures):
-            return None
-        (_, gained), (_, lost) = (masks[0] for masks in departures)
-        shared = {
-            change: operations & ~(gained if change.direction is Direction.GAINED else lost)
-            for change, operations in self.changes.items()
-        }
-        return {change: operations for change, operations in shared.items() if operations}
+        pair = self._beside(evolve(self.scene, hosts=hosts), own, self._below(own), old, new)
+        return None if any(len(masks) > 1 for masks in pair.lacking) else pair.shared(self.changes)
 
-    def _departures(
+    def _beside(
         self,
-        hosts: HostClasses,
+        scene: Scene,
         own: AbstractSet[tuple[str, bool]],
         near: AbstractSet[int],
         old: Sequence[Cell],
         new: Sequence[Cell],
-    ) -> tuple[Masks, Masks]:
+    ) -> _Pair:
+        """Return what a subject gains and loses at its own names and at the nodes below its prefixes.
+
+        Its differences are those of the ground at all other nodes.
+        """
         above = {self._nearest(Node(*each, parent=-1)) for each in own}
-        above |= {self.tree.nodes[number].parent for number in above if number}
-        scene, tree = evolve(self.scene, hosts=hosts), self._tree(own, near | above)
-        before, after = self._columns_with(scene, tree, old, new)
+        above |= {self.tree.nodes[number].parent for number in near if number}
+        return self._pair(scene, self._tree(own, near | above), old, new)
+
+    def _pair(self, scene: Scene, tree: NameTree, old: Sequence[Cell], new: Sequence[Cell]) -> _Pair:
+        finer = _Finer.of(scene.hosts, self.scene.hosts)
         numbers = list(map(self._nearest, tree.nodes))
-        finer = _Finer.of(hosts, self.scene.hosts)
-        departures: list[Masks] = []
-        columns = _both(tree, after, before, _without), _both(tree, before, after, _without)
-        for column, ground in zip(columns, self._gained_and_lost, strict=True):
-            departure, moved = _NOTHING, list[Masks]()
-            for node, masks, number in zip(tree.nodes, column, numbers, strict=True):
-                moved.append(_combined(masks, finer.masks(ground[number]), xor))
-                if node[:2] in own or number in near:
-                    departure = _combined(departure, _combined(moved[-1], moved[node.parent], xor), or_)
-            departures.append(departure)
-        gained, lost = departures
-        return gained, lost
+        gained, lost = ([finer.masks(column[number]) for number in numbers] for column in self._gained_and_lost)
+        columns = self._columns_with(scene, tree, old, new)
+        return _Pair.of(tree, _gained_and_lost(tree, *columns), (gained, lost))
 
     def _tree(self, own: Iterable[tuple[str, bool]], numbers: Iterable[int]) -> NameTree:
         return NameTree.of(self.scene.root, chain(own, (self._keys[number - 1] for number in numbers if number)))
@@ -649,12 +752,9 @@ class Ground:
         return [(node.name, node.literal) for node in self.tree.nodes[1:]]
 
     @cached_property
-    def _gained_and_lost(self) -> tuple[list[Masks], list[Masks]]:
+    def _gained_and_lost(self) -> tuple[Sequence[Masks], Sequence[Masks]]:
         before, after = (column.allowed for column in self._columns)
-        return (
-            _both(self.tree, after, before, _without),
-            _both(self.tree, before, after, _without),
-        )
+        return _gained_and_lost(self.tree, before, after)
 
     @cached_property
     def _distinct(self) -> frozenset[int]:

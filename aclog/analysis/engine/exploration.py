@@ -416,13 +416,16 @@ class Exploration:
         supers = self.old.settings.super_users | self.new.settings.super_users
         by_principal: dict[str, Changes] = {}
         cache: dict[tuple[Cells, Cells], Changes] = {}
+        shares = self.query.principals.complement
         for principal, before, after in self._cells_of_others(root, changed, supers):
             if principal in supers:
-                by_principal[principal] = self._changes(root, principal, before, after)
+                by_principal[principal] = self._changes(root, principal, before, after, shares=shares)
             elif not self.query.principals.complement or before != after or not self._alike(root):
                 changes = cache.get((before, after))
                 if changes is None:
-                    changes = cache[before, after] = self._changes(root, principal, before, after, unnamed=unnamed)
+                    changes = cache[before, after] = self._changes(
+                        root, principal, before, after, shares=shares, unnamed=unnamed
+                    )
                 by_principal[principal] = changes
         return by_principal
 
@@ -466,26 +469,38 @@ class Exploration:
             ground = self._grounds[root] = Ground.of(scene, *sides)
         return ground
 
-    def _changes(self, root: regions.Root, principal: str, old: Cells, new: Cells, *, unnamed: bool = False) -> Changes:
-        """Return the changes below a root for a principal with these cells; `unnamed`: at least those of everyone."""
+    def _changes(
+        self,
+        root: regions.Root,
+        principal: str,
+        old: Cells,
+        new: Cells,
+        *,
+        shares: bool = False,
+        unnamed: bool = False,
+    ) -> Changes:
+        """Return the changes below a root for a principal with these cells.
+
+        `shares`: those that it shares with everyone are everyone's. `unnamed`: at least those of everyone.
+        """
         is_super = [principal in view.settings.super_users for view in (self.old, self.new)]
         if all(is_super):
             return {}
         hosts = {*old.hosts(), *new.hosts()}
         same_kafka = self.old.settings.cidr is self.new.settings.cidr
         is_apart = any(is_super) or bool(old.wildcard) or bool(new.wildcard) or not same_kafka
-        ground = None if is_apart else self._grounds.get(root)
-        if ground is not None and ground.is_useful((*old.named, *new.named)):
+        ground = self._grounds.get(root)
+        if ground is not None and not is_apart and ground.is_useful((*old.named, *new.named)):
             everyone = self._hosts_of_everyone(root)
             classes = ground.scene.hosts if hosts <= everyone else self._host_classes(hosts | everyone)
             shared = ground.shared_with(classes, old.named, new.named) if unnamed else None
-            return ground.with_own(classes, old.named, new.named) if shared is None else shared
+            return ground.with_own(classes, old.named, new.named, shares=shares) if shared is None else shared
         scene = self._scene(root, chain(hosts, self._hosts_of_everyone(root)))
         sides = (
             view.side(root, cells, is_super=is_in)
             for view, cells, is_in in zip((self.old, self.new), (old, new), is_super, strict=True)
         )
-        return evaluate(scene, *sides)
+        return evaluate(scene, *sides, beside=ground if shares else None)
 
     def _hosts_of_everyone(self, root: regions.Root) -> set[str]:
         hosts = self._hosts.get(root)

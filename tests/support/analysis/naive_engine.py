@@ -395,12 +395,34 @@ class Scene:
     operations: int = REQUESTED
 
 
-def evaluate(scene: Scene, old: Side, new: Side) -> dict[Change, int]:
-    """Return exactly the differences between two sides, each with its operations as a mask."""
+@frozen(eq=False)
+class Everyone:
+    """Everyone's sides, and the differences between them."""
+
+    old: Side
+    new: Side
+    changes: dict[Change, int]
+
+
+def evaluate(scene: Scene, old: Side, new: Side, everyone: Everyone | None = None) -> dict[Change, int]:
+    """Return exactly the differences between two sides, each with its operations as a mask.
+
+    Those of `everyone` are shared, by operation, if the subject has all of them; then it has own ones where it has more
+    than everyone, and on all names below.
+    """
     tree = NameTree.of(scene.root, _names(scene.root, old, new))
     before, after = _allowed(scene, tree, old), _allowed(scene, tree, new)
     gained, lost = _without(after, before), _without(before, after)
     columns = [(Direction.GAINED, False, gained), (Direction.LOST, False, lost)]
+    changes: dict[Change, int] = {}
+    if everyone is not None and everyone.changes and old.cidr is new.cidr:
+        was, now = _allowed(scene, tree, everyone.old), _allowed(scene, tree, everyone.new)
+        theirs = {Direction.GAINED: _without(now, was), Direction.LOST: _without(was, now)}
+        lacks = {each: _any(chain.from_iterable(_without(theirs[each], column))) for each, _, column in columns}
+        columns = [(each, False, _apart(tree, column, theirs[each], lacks[each])) for each, _, column in columns]
+        for change, operations in everyone.changes.items():
+            if operations & ~lacks[change.direction]:
+                changes[change] = operations & ~lacks[change.direction]
     if old.cidr is not new.cidr:
         upgraded = _allowed(scene, tree, evolve(old, cidr=new.cidr))
         columns = [
@@ -409,12 +431,26 @@ def evaluate(scene: Scene, old: Side, new: Side) -> dict[Change, int]:
             (Direction.LOST, True, _without(lost, upgraded)),
             (Direction.LOST, False, _both(lost, upgraded)),
         ]
-    changes: dict[Change, int] = {}
     for direction, by_kafka, column in columns:
         for operations, hosts, names in _products(scene, tree, column):
             change = Change(direction, hosts, names, by_kafka)
             changes[change] = changes.get(change, 0) | operations
     return changes
+
+
+def _apart(tree: NameTree, column: Sequence[Masks], everyone: Sequence[Masks], lacks: int) -> list[Masks]:
+    apart = []
+    for number, masks in enumerate(column):
+        more, at = lacks, number
+        while at >= 0:
+            more |= _any(mask & ~other for mask, other in zip(column[at], everyone[at], strict=True))
+            at = tree.nodes[at].parent
+        apart.append(tuple(mask & more for mask in masks))
+    return apart
+
+
+def _any(masks: Iterable[int]) -> int:
+    return reduce(or_, masks, 0)
 
 
 def _without(column: Sequence[Masks], other: Sequence[Masks]) -> list[Masks]:
@@ -562,11 +598,10 @@ class Exploration:
                 yield Finding(root.kind, change, operations, only(principal))
 
     def _at_root(self, root: Root, changed: set[str] | None) -> Iterator[Finding]:
-        others = self._of_others(root, changed)
         subjects = self.query.principals
-        everyone: Changes = {}
+        everyone = self._changes(root, None, NO_CELLS, NO_CELLS) if subjects.complement else {}
+        others = self._of_others(root, changed, everyone)
         if subjects.complement:
-            everyone = self._changes(root, None, NO_CELLS, NO_CELLS)
             others.update((principal, {}) for principal in subjects.named)
         for change, operations, excepted in _shared(everyone, others):
             yield Finding(root.kind, change, operations, everyone_but(*excepted))
@@ -576,7 +611,7 @@ class Exploration:
                 if rest:
                     yield Finding(root.kind, change, rest, only(principal))
 
-    def _of_others(self, root: Root, changed: set[str] | None) -> dict[str, Changes]:
+    def _of_others(self, root: Root, changed: set[str] | None, everyone: Changes) -> dict[str, Changes]:
         """Return the changes below a root for each principal of the query whose changes may differ from everyone's.
 
         `changed` are the principals whose ACLs changed; None: it may be any principal.
@@ -586,10 +621,10 @@ class Exploration:
         cache: dict[tuple[Cells, Cells], Changes] = {}
         for principal, before, after in self._cells_of_others(root, changed, supers):
             if principal in supers:
-                by_principal[principal] = self._changes(root, principal, before, after)
+                by_principal[principal] = self._changes(root, principal, before, after, everyone)
             elif not self.query.principals.complement or before != after or not self._alike(root):
                 if (before, after) not in cache:
-                    cache[before, after] = self._changes(root, principal, before, after)
+                    cache[before, after] = self._changes(root, principal, before, after, everyone)
                 by_principal[principal] = cache[before, after]
         return by_principal
 
@@ -624,8 +659,13 @@ class Exploration:
         same_settings = old.documented is new.documented and old.cidr is new.cidr
         return same_settings and self.old.of_everyone(root) == self.new.of_everyone(root)
 
-    def _changes(self, root: Root, principal: str | None, old: Cells, new: Cells) -> Changes:
-        """Return the changes below a root for a principal with these cells; None: for a principal without cells."""
+    def _changes(
+        self, root: Root, principal: str | None, old: Cells, new: Cells, everyone: Changes | None = None
+    ) -> Changes:
+        """Return the changes below a root for a principal with these cells; None: for a principal without cells.
+
+        `everyone`: the changes of such a principal, which this one shares.
+        """
         sides = [
             view.side(root, cells, is_super=principal in view.settings.super_users)
             for view, cells in ((self.old, old), (self.new, new))
@@ -634,7 +674,10 @@ class Exploration:
             return {}
         hosts = chain(old.hosts(), new.hosts(), self.old.of_everyone(root).hosts(), self.new.of_everyone(root).hosts())
         scene = Scene(root=root, hosts=self._host_classes(hosts), operations=self.query.operations)
-        return evaluate(scene, *sides)
+        if not everyone:
+            return evaluate(scene, *sides)
+        of_everyone = (view.side(root, NO_CELLS) for view in (self.old, self.new))
+        return evaluate(scene, *sides, Everyone(*of_everyone, everyone))
 
     def _host_classes(self, hosts: Iterable[str]) -> HostClasses:
         if self.query.host is not None:
