@@ -156,7 +156,10 @@ def test_a_signal_ends_the_browser_and_leaves_nothing(tmp_path, scratch, number)
     browser = program(tmp_path, f'echo "$$" > {begun}.part; mv {begun}.part {begun}; exec sleep 600')
     command = [sys.executable, "-m", "aclog", "report", str(LOG), "--out", str(tmp_path / "a.pdf")]
     command += ["--sections", "numbers", "--browser", str(browser)]
-    with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(scratch)}, stderr=subprocess.DEVNULL) as process:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests under nohup ignore it, and so would the command
+    process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(scratch)}, stderr=subprocess.DEVNULL)
+    signal.signal(signal.SIGHUP, before)
+    with process:
         wait_until(begun.exists, "the browser's start")
         process.send_signal(number)
         assert process.wait(SECONDS) in (130, -signal.SIGINT)
