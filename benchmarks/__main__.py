@@ -45,6 +45,7 @@ from benchmarks import (
     spark_log,
     spark_rivals,
     spark_usage,
+    sync_polls,
     to_arrow,
     tokens,
     topic,
@@ -120,6 +121,11 @@ def _to_arrow(*, quick: bool) -> Iterator[Row]:
 def _bulk(*, quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
         yield from bulk.run(Path(scratch), [1_000, 100_000] if quick else [1_000, 1_000_000])
+
+
+def _sync(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from sync_polls.run(Path(scratch), 20_000 if quick else 1_000_000, 1 if quick else 3)
 
 
 def _update(*, quick: bool) -> Iterator[Row]:
@@ -290,6 +296,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "open": ("Many ACLs opened by commands and nodes: the image file of a checkpoint vs. the checkpoint alone", _open),
     "to-arrow": ("All ACLs as tables vs. reading the same tables from Parquet, CPU of all threads", _to_arrow),
     "bulk": ("Commands that write many rules at once", _bulk),
+    "sync": ("Polls of `aclog sync` from a node with a million rules", _sync),
     "update": ("One update made visible", _update),
     "maps": ("The persistent map of changed rules vs. immutables, without the native core", _maps),
     "merge": ("Merges while a writer and readers are busy vs. none", _merge),

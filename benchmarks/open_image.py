@@ -129,7 +129,7 @@ def _shared(checkpoint: Path, count: int) -> Iterator[Row]:
         yield Row(what=f"{what} {told[name]}", ours=ours, unit="MB", target=target)
 
 
-def _home(directory: Path, count: int) -> Path:
+def home(directory: Path, count: int) -> Path:
     """Return the server.properties of a node whose log has a checkpoint of so many ACLs, and more records after it."""
     directory.mkdir()
     properties = directory / "server.properties"
@@ -167,7 +167,7 @@ def _measured(what: str, path: Path) -> dict[str, float]:
 
 
 def _nodes(directory: Path, count: int) -> Iterator[Row]:
-    properties = _home(directory, count)
+    properties = home(directory, count)
     newest = list_checkpoints(properties.parent / "data" / METADATA_DIRECTORY)[-1].path
     theirs = _without(newest, lambda: _measured("node", properties))
     ours = _best(lambda: _measured("node", properties), 3)

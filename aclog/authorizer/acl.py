@@ -267,13 +267,13 @@ def resource_of(acl: StandardAcl) -> ResourcePattern:
 def acl_text(acl: StandardAcl) -> str:
     """Return an ACL as one line of text."""
     return (
-        f"{code_name(AclPermissionType, acl.permission_type)} {_principal_text(acl.principal)} "
+        f"{code_name(AclPermissionType, acl.permission_type)} {principal_text(acl.principal)} "
         f"{code_name(AclOperation, acl.operation)} on {code_name(ResourceType, acl.resource_type)} "
         f"{code_name(PatternType, acl.pattern_type)} {without_marks(acl.resource_name)!r} from {acl.host}"
     )
 
 
-def _principal_text(principal: str) -> str:
+def principal_text(principal: str) -> str:
     """Return a principal, quoted if its end is not certain in a line (aclog.sources.rule_line)."""
     is_odd = principal != principal.strip() or principal.startswith(("'", '"')) or _ON.search(principal) is not None
     return repr(principal) if is_odd and SYMBOL_START not in principal else principal

@@ -2,9 +2,11 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +22,7 @@ from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, plural, printable
 from aclog.metalog.primitives import uuid_text
 from aclog.ops.export_rows import change_row, row_line
+from aclog.ops.first_poll import FirstPoll
 from aclog.ops.removal_limit import RemovalLimit
 from aclog.ops.sync import ClusterPoller, Poll, RemovalTrust, SyncLog, WrongClusterError, create_sync_log, open_sync_log
 from aclog.protocol import error_codes
@@ -207,12 +210,12 @@ class _Sync:
                 "Rules that the newest poll would have removed, if it was refused.",
                 lambda: self._trust.refused,
             ),
-            "aclog_acls": ("ACLs in the log.", lambda: 0 if self._log is None else len(self._log.recorded)),
+            "aclog_acls": ("ACLs in the log.", lambda: 0 if self._log is None else self._log.count),
         }
         for name, (text, value) in numbers.items():
             self.status.gauge(name, text).set_function(value)
 
-    def open(self, written: Sequence[Change] = ()) -> None:
+    def open(self, written: FirstPoll | None = None) -> None:
         """Open an existing log; a missing or empty directory is left to the first poll. Raises as SyncLog.open."""
         self._log = open_sync_log(self.options.directory, written)
         if self._log is not None:
@@ -231,6 +234,8 @@ class _Sync:
                 if options.once:
                     break
                 await pause(stop, seconds)
+        if self._log is not None:
+            self._log.keep_response()
         note(self._summary())
 
     async def _poll_once(self, poller: ClusterPoller, stop: asyncio.Event) -> float:
@@ -264,7 +269,7 @@ class _Sync:
         warn(f"poll failed, nothing recorded: {error}; retrying in {max(round(seconds, 3), 0):g} s")
         return seconds
 
-    def _record(self, poll: Poll) -> list[Change]:
+    def _record(self, poll: Poll) -> Sequence[Change]:
         if self._log is not None:
             return self._log.record(poll)
         # The log is created under a temporary name and renamed: open it under its own.
@@ -272,13 +277,17 @@ class _Sync:
         self.open(done)
         return done
 
-    def _print(self, changes: list[Change]) -> None:
+    def _print(self, changes: Sequence[Change]) -> None:
         # Changes are durable here: nothing is printed that a crash could undo.
-        self._added += sum(change.kind is ChangeKind.ADDED for change in changes)
-        self._removed += sum(change.kind is ChangeKind.REMOVED for change in changes)
-        line = _json_line if self.options.format is SyncFormat.JSONL else _text_line
-        for first in range(0, len(changes), _LINES_AT_ONCE):
-            emit("\n".join(map(line, changes[first : first + _LINES_AT_ONCE])))
+        removed = 0 if isinstance(changes, FirstPoll) else sum(each.kind is ChangeKind.REMOVED for each in changes)
+        self._added, self._removed = self._added + len(changes) - removed, self._removed + removed
+        lines: Iterator[str]
+        if self.options.format is SyncFormat.JSONL:
+            lines = map(_json_line, changes)
+        else:
+            lines = _first_lines(changes) if isinstance(changes, FirstPoll) else map(_text_line, changes)
+        while some := list(islice(lines, _LINES_AT_ONCE)):
+            emit("\n".join(some))
         sys.stdout.flush()
 
     def _summary(self) -> str:
@@ -304,3 +313,11 @@ def _text_line(change: Change) -> str:
     rule_id = "" if change.rule.id is None else uuid_text(change.rule.id)
     where = f"{time_text(change.timestamp)}  {change.offset:>9}  {change.kind.value:7}  {rule_id:22}"
     return printable(f"{where}  {acl_text(change.rule.acl)}")
+
+
+def _first_lines(changes: FirstPoll) -> Iterator[str]:
+    """Yield the same line for each change of a first poll, without an object for each."""
+    time, kind = time_text(changes.timestamp), f"{ChangeKind.ADDED.value:7}"
+    ids, texts = changes.id_list(), changes.acls.lines()
+    for offset, (id_, text) in enumerate(zip(ids, texts, strict=True), changes.offset):
+        yield f"{time}  {offset:>9}  {kind}  {urlsafe_b64encode(id_).decode('ascii')[:22]}  {text}"

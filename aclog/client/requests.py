@@ -22,7 +22,7 @@ from aclog.metalog.codec import ACL_CONTENT, encode_acl
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.primitives import ZERO
 from aclog.protocol import api_keys, error_codes
-from aclog.protocol.acls import FIRST_COMPACT, REQUESTER_SINCE, check_listing, decode_listing
+from aclog.protocol.acls import FIRST_COMPACT, REQUESTER_SINCE, check_listing, decode_listing, listing_digest
 from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import MAX_STRING, build, encode_request
 from aclog.snapshots.image import KAFKA_VERSION_CONFIG, METADATA_VERSION, NEWEST_METADATA_VERSION
@@ -77,6 +77,18 @@ async def describe_acls(
     ]
 
 
+@frozen(kw_only=True)
+class AclResponse:
+    """The ACLs of a response, by content, as AccessControlEntryRecords have them behind the id.
+
+    `contents` is None if the response has the same bytes as one that the caller knows. `digest` is the SHA-256 of these
+    bytes, in hexadecimal, without what differs between equal responses; None from a server before version 2.
+    """
+
+    contents: set[bytes] | None
+    digest: str | None
+
+
 async def acl_contents(
     connection: Connection, acl_filter: AclBindingFilter, timeout: float | None = None
 ) -> set[bytes]:
@@ -84,12 +96,23 @@ async def acl_contents(
 
     Ten times as fast as describe_acls, and raises as it.
     """
+    response = await acl_response(connection, acl_filter, timeout)
+    return response.contents or set()
+
+
+async def acl_response(
+    connection: Connection, acl_filter: AclBindingFilter, timeout: float | None = None, known: str | None = None
+) -> AclResponse:
+    """Do the same, but decode no response whose digest is `known`, which an earlier one had."""
     version = version_for(connection, api_keys.DESCRIBE_ACLS, [acl_filter.resource_type])
     if version < FIRST_COMPACT:
         acls = await describe_acls(connection, acl_filter, timeout)
-        return {encode_acl(acl, ZERO)[ACL_CONTENT:] for acl in acls}
+        return AclResponse(contents={encode_acl(acl, ZERO)[ACL_CONTENT:] for acl in acls}, digest=None)
     request = encode_request(build(api_keys.DESCRIBE_ACLS, version, "request", **_filter_fields(acl_filter)))
     payload, position = await connection.send(api_keys.DESCRIBE_ACLS, version, request, timeout)
+    digest = listing_digest(payload, position)
+    if digest == known:
+        return AclResponse(contents=None, digest=digest)
     try:
         listing = decode_listing(payload, position)
     except DecodeError as error:
@@ -97,7 +120,7 @@ async def acl_contents(
         raise error.at(path=str(connection.address)) from None
     if listing.error_code:
         raise _refusal(listing.error_code, listing.error_message)
-    return listing.contents
+    return AclResponse(contents=listing.contents, digest=digest)
 
 
 async def create_acls(

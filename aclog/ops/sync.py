@@ -18,17 +18,27 @@ from aclog.client.requests import check_contents, describe_cluster, describe_quo
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.codec import encode_acl, encode_record
 from aclog.metalog.errors import ConfigError, DecodeError, MetadataError
+from aclog.metalog.filelog import FileLog, open_log
 from aclog.metalog.filelog.files import leave_notice, log_error, withdraw_notice
 from aclog.metalog.primitives import RandomIds, current_time_ms
 from aclog.metalog.records import RemoveAccessControlEntryRecord
+from aclog.ops.first_poll import FirstPoll, ListedAcls, new_ids
 from aclog.ops.removal_limit import RemovalLimit
+from aclog.ops.sync_response import (
+    LEAST_ACLS,
+    RecordedResponse,
+    acls_digest,
+    log_digest,
+    read_response,
+    write_response,
+)
 from aclog.protocol import error_codes
 from aclog.protocol.headers import RequestError
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
-from aclog.sources.live import connect_to_first, describe_all_contents, describe_cluster_id
+from aclog.sources.live import connect_to_first, describe_all, describe_cluster_id
 from aclog.sources.logs import SYNC_FILE, SyncProperties, read_sync_properties, write_sync_properties
-from aclog.targets.log import LogWriter, check_parent, open_or_create, open_writer
+from aclog.targets.log import LogWriter, check_parent, open_or_create, recovered_writer
 from aclog.terminal.output import note, utc_text
 
 # Changes between the recorded ACLs of a cluster and those of a poll, as records.
@@ -116,7 +126,10 @@ class Poll:
     """
 
     cluster_id: str
-    contents: AbstractSet[bytes]
+    contents: AbstractSet[bytes] | None
+    """None if the response has the same bytes as `known` of the poller, and so the same ACLs."""
+    response: str | None
+    """The digest of the response (aclog.client.requests.AclResponse)."""
     timestamp: int
     is_settled: bool = False
 
@@ -132,6 +145,8 @@ class ClusterPoller:
     servers: tuple[HostPort, ...]
     security: ClientSecurity
     cluster_id: str | None
+    known: str | None = None
+    """The digest of a response whose ACLs the caller has: the same response is not decoded again."""
     _clock: Callable[[], int] = field(default=current_time_ms)
     _connection: Connection | None = field(default=None, init=False)
 
@@ -235,16 +250,16 @@ class ClusterPoller:
 
     async def _describe(self, connection: Connection) -> Poll:
         cluster_id = await self._check_cluster(connection)
-        contents = await describe_all_contents(connection)
+        response = await describe_all(connection, self.known)
         # After the response: at this time, the cluster was known to have these ACLs.
         timestamp = self._clock()
         try:
-            check_contents(contents)
+            check_contents(response.contents or ())
         except DecodeError as error:
             raise error.at(path=str(connection.address)) from None
         self.cluster_id = cluster_id
         self.servers = (connection.address, *self._others(connection.address))
-        return Poll(cluster_id=cluster_id, contents=contents, timestamp=timestamp)
+        return Poll(cluster_id=cluster_id, contents=response.contents, response=response.digest, timestamp=timestamp)
 
     async def close(self) -> None:
         """Close the connection, if any."""
@@ -287,23 +302,29 @@ _TRANSACTION = "aclog sync"
 
 @define(eq=False)
 class SyncLog:
-    """The open log of a cluster; `recorded` are the ids of the ACLs of its newest state, by content."""
+    """The open log of a cluster."""
 
     directory: Path
     cluster_id: str
-    recorded: dict[bytes, bytes]
-    _writer: LogWriter
+    response: str | None
+    """The digest of a response with exactly the ACLs of the newest state; None if no such response is known."""
+    _log: FileLog
+    _kept: RecordedResponse | None
+    """What the file beside the log has, if it is of the log as it was opened."""
+    _recorded: dict[bytes, bytes] | None
+    """None until it is needed, if the response is known."""
     _stack: ExitStack = field(factory=ExitStack)
 
     @classmethod
-    def open(cls, directory: Path, written: Sequence[Change] = ()) -> Self:
+    def open(cls, directory: Path, written: FirstPoll | None = None) -> Self:
         """Open an existing log; it is recovered if its last writer was interrupted.
 
-        `written` is what this process has just created it with: those ACLs are not read again.
+        `written` is what this process has just created it with: those ACLs are not read again. Nor are those of a log
+        whose response is known (aclog.ops.sync_response), before they differ from a poll.
 
         Raises:
             ConfigError: the directory is not a log of `aclog sync`.
-            LockedError, LogError, DecodeError: as aclog.targets.log.open_writer.
+            LockedError, LogError, DecodeError: as aclog.metalog.filelog.open_log, and aclog.targets.log.open_writer.
 
         """
         properties = read_sync_properties(directory)
@@ -312,32 +333,62 @@ class SyncLog:
                 f"{directory}: no {SYNC_FILE} in it: expected a log of `aclog sync`, or an empty or missing directory"
             )
         with ExitStack() as stack:
-            writer = stack.enter_context(open_writer(directory, for_sync=True))
-            if not written or writer.log.end_offset() != written[-1].end_offset:
-                recorded = ids_by_content(writer.image.acls)
+            log = stack.enter_context(open_log(directory))
+            for text in log.notes:
+                note(text)
+            kept, response, recorded = None, None, None
+            if written is not None and log.end_offset() == written.end_offset:
+                response, recorded = written.response, written.recorded()
+            elif (kept := read_response(log, properties.cluster_id)) is not None:
+                response = kept.response
             else:
-                rules = (each.rule for each in written)
-                recorded = {content_of(each.acl): each.id.bytes for each in rules if each.id is not None}
-            writer.image = Image.EMPTY  # it is not updated from here on: free the memory
+                recorded = _state_of(log)
             return cls(
                 directory=directory,
                 cluster_id=properties.cluster_id,
+                response=response,
+                log=log,
+                kept=kept,
                 recorded=recorded,
-                writer=writer,
                 stack=stack.pop_all(),
             )
 
+    @property
+    def recorded(self) -> dict[bytes, bytes]:
+        """The ids of the ACLs of the newest state, by content. Raises as `open`."""
+        if self._recorded is None:
+            self._recorded = _state_of(self._log)
+        return self._recorded
+
+    @property
+    def count(self) -> int:
+        """How many ACLs the newest state has."""
+        return self._kept.count if self._recorded is None and self._kept is not None else len(self.recorded)
+
     def end_offset(self) -> int:
         """Return the offset of the next record."""
-        return self._writer.log.end_offset()
+        return self._log.end_offset()
 
     def differs_from(self, poll: Poll) -> bool:
         """Return whether a poll has other ACLs than are recorded."""
-        return self.recorded.keys() != poll.contents
+        return not self._is_same(poll)
+
+    def _is_same(self, poll: Poll) -> bool:
+        if poll.response is not None and poll.response == self.response:
+            return True
+        contents = _contents_of(poll)
+        kept = self._kept
+        if self._recorded is None and kept is not None:
+            is_same = len(contents) == kept.count and acls_digest(contents) == kept.acls
+        else:
+            is_same = self.recorded.keys() == contents
+        if is_same and poll.response is not None:
+            self.response = poll.response
+        return is_same
 
     def removed_by(self, poll: Poll) -> int:
         """Return how many of the recorded ACLs are not in a poll."""
-        return len(self.recorded.keys() - poll.contents)
+        return 0 if self._is_same(poll) else len(self.recorded.keys() - _contents_of(poll))
 
     def leave_notice(self, text: str) -> None:
         """Write a notice for every reader of the log, until `withdraw_notice`, durably. Raises LogError."""
@@ -349,8 +400,11 @@ class SyncLog:
 
     def record(self, poll: Poll) -> list[Change]:
         """Append the changes to a poll, if there are any. Raises as `append`."""
-        changes = _changes(self.recorded, poll)
-        return self.append(changes, poll.timestamp) if changes else []
+        if self._is_same(poll):
+            return []
+        done = self.append(acl_changes(self.recorded, _contents_of(poll), RandomIds()), poll.timestamp)
+        self.response = poll.response
+        return done
 
     def append(self, changes: AclChanges, timestamp: int) -> list[Change]:
         """Append changes atomically and durably, with a timestamp in ms since 1970.
@@ -360,18 +414,62 @@ class SyncLog:
             LogError: the log cannot be written; it accepts no further appends.
 
         """
-        done = append_changes(self._writer, changes, timestamp)
+        recorded, self.response = self.recorded, None
+        # Without a state: a log of `aclog sync` has no features.
+        done = append_changes(LogWriter(self._log, Image.EMPTY), changes, timestamp)
         for each in changes.removed:
-            del self.recorded[content_of(each.acl)]
-        self.recorded |= {content_of(each.acl): each.id.bytes for each in changes.added if each.id is not None}
+            del recorded[content_of(each.acl)]
+        recorded |= {content_of(each.acl): each.id.bytes for each in changes.added if each.id is not None}
         return done
+
+    def keep_response(self, least: int = LEAST_ACLS) -> None:
+        """Write which response has the ACLs of the log, so that the next command need not replay it.
+
+        Nothing is written of fewer ACLs than `least`. A failure is no error: the next command then replays the log.
+        """
+        end, kept = self.end_offset(), self._kept
+        if self.response is None or self.count < least:
+            return
+        is_current = kept is not None and kept.end_offset == end
+        if kept is not None and is_current and kept.response == self.response:
+            return
+        with suppress(MetadataError):
+            digest = kept.log if kept is not None and is_current else log_digest(self._log)
+            if digest is None:
+                return
+            self._kept = RecordedResponse(
+                cluster_id=self.cluster_id,
+                end_offset=end,
+                log=digest,
+                count=self.count,
+                acls=kept.acls if kept is not None and is_current else acls_digest(self.recorded),
+                response=self.response,
+            )
+            write_response(self.directory, self._kept)
 
     def close(self) -> None:
         """Close the log. Idempotent."""
         self._stack.close()
 
+    def __enter__(self) -> Self:
+        return self
 
-def open_sync_log(directory: Path, written: Sequence[Change] = ()) -> SyncLog | None:
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _state_of(log: FileLog) -> dict[bytes, bytes]:
+    """Replay a log; return the ids of its ACLs by content. Raises as SyncLog.open."""
+    return ids_by_content(recovered_writer(log).image.acls)
+
+
+def _contents_of(poll: Poll) -> AbstractSet[bytes]:
+    if poll.contents is None:
+        raise ValueError("a poll without contents has the response that the log has")
+    return poll.contents
+
+
+def open_sync_log(directory: Path, written: FirstPoll | None = None) -> SyncLog | None:
     """Open an existing log; None for a missing or empty directory, which the first poll creates.
 
     `written` and errors: as SyncLog.open.
@@ -382,7 +480,7 @@ def open_sync_log(directory: Path, written: Sequence[Change] = ()) -> SyncLog | 
     return None
 
 
-def create_sync_log(directory: Path, poll: Poll) -> list[Change]:
+def create_sync_log(directory: Path, poll: Poll) -> FirstPoll:
     """Create the log of a cluster with its first poll, atomically: the directory appears when it is complete.
 
     Raises:
@@ -397,14 +495,13 @@ def create_sync_log(directory: Path, poll: Poll) -> list[Change]:
                 raise ConfigError(f"{directory}: no longer empty: expected no other process to write to it")
             properties = SyncProperties(cluster_id=poll.cluster_id, first_poll=poll.timestamp)
             write_sync_properties(writer.log.directory, properties)
-            changes = append_changes(writer, _changes({}, poll), poll.timestamp)
+            acls = ListedAcls.of(_contents_of(poll))
+            first = FirstPoll(acls=acls, ids=new_ids(len(acls)), timestamp=poll.timestamp, response=poll.response)
+            offsets = writer.submit(first.values(), atomic=True, timestamp=poll.timestamp, transaction=_TRANSACTION)
+            writer.flush()
+            return evolve(first, offset=offsets.start, end_offset=writer.log.end_offset())
     except OSError as error:
         raise log_error(error, directory, "cannot create") from error
-    return changes
-
-
-def _changes(recorded: dict[bytes, bytes], poll: Poll) -> AclChanges:
-    return acl_changes(recorded, poll.contents, RandomIds())
 
 
 def append_changes(writer: LogWriter, changes: AclChanges, timestamp: int) -> list[Change]:
@@ -464,6 +561,7 @@ class RemovalTrust:
         if log is None:
             # Nothing is recorded that could be removed; but what an old state has in excess would be later.
             return await poller.poll_settled()
+        poller.known = log.response
         poll = await poller.poll()
         if not poll.is_settled and log.differs_from(poll):
             poll = await poller.poll_settled()
@@ -477,10 +575,10 @@ class RemovalTrust:
         return poll
 
     def _is_plausible(self, poll: Poll, log: SyncLog) -> bool:
-        return not self.limit.is_exceeded(log.removed_by(poll), len(log.recorded))
+        return not self.limit.is_exceeded(log.removed_by(poll), log.count)
 
     def _accepted(self, poll: Poll, log: SyncLog) -> Poll:
-        removed, total = log.removed_by(poll), len(log.recorded)
+        removed, total = log.removed_by(poll), log.count
         if not self.limit.is_accepted(removed):
             self.refused, refusal = removed, RefusedPollError(poll, removed, total)
             log.leave_notice(refusal.notice)
@@ -495,7 +593,7 @@ class RemovalTrust:
 
 def sync_once(
     servers: tuple[HostPort, ...], security: ClientSecurity, directory: Path, limit: RemovalLimit
-) -> list[Change]:
+) -> Sequence[Change]:
     """Poll a cluster once; return the changes of its ACLs, recorded in a log, which is created if missing or empty.
 
     Raises:
@@ -509,7 +607,14 @@ def sync_once(
         if log is not None:
             stack.callback(log.close)
         poll = asyncio.run(_trusted_poll(servers, security, log, limit))
-        return create_sync_log(directory, poll) if log is None else log.record(poll)
+        if log is not None:
+            changes = log.record(poll)
+            log.keep_response()
+            return changes
+        first = create_sync_log(directory, poll)
+        with SyncLog.open(directory, first) as created:
+            created.keep_response()
+        return first
 
 
 async def _trusted_poll(

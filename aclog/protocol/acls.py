@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from hashlib import sha256
 
 from attrs import frozen
 
@@ -72,6 +73,11 @@ def decode_listing(buffer: bytes, position: int) -> AclListing:
     if at != len(buffer):
         raise DecodeError(f"{len(buffer) - at} bytes after the end of the message", position=at)
     return AclListing(error_code=code, error_message=message, contents=contents)
+
+
+def listing_digest(buffer: bytes, position: int) -> str:
+    """Return the SHA-256 of the body of such a response, in hexadecimal, without the throttle time before it."""
+    return sha256(memoryview(buffer)[position + _THROTTLE :]).hexdigest()
 
 
 def _read_resource(buffer: bytes, at: int, contents: set[bytes], most: int) -> tuple[int, int]:

@@ -23,8 +23,10 @@ from aclog.client.fetching import ObserverOptions
 from aclog.client.quorum_log import QuorumLog
 from aclog.client.requests import (
     CONTROLLERS,
+    AclResponse,
     ClusterNode,
     acl_contents,
+    acl_response,
     broker_cluster_id,
     cluster_of_brokers,
     describe_cluster,
@@ -541,8 +543,10 @@ async def describe_cluster_id(connection: Connection) -> str:
         raise _explained(connection, "DescribeCluster", error) from None
 
 
-async def describe_all_contents(connection: Connection) -> set[bytes]:
+async def describe_all(connection: Connection, known: str | None) -> AclResponse:
     """Return the contents of all ACLs of the cluster (DescribeAcls; aclog.authorizer.acls_image.content_of).
+
+    They are not decoded if the digest of the response is `known`.
 
     Raises:
         RequestError: the broker has no authorizer or denies the request; with its code and the missing permission.
@@ -551,7 +555,7 @@ async def describe_all_contents(connection: Connection) -> set[bytes]:
 
     """
     try:
-        return await acl_contents(connection, AclBindingFilter(), _RESPONSE_SECONDS)
+        return await acl_response(connection, AclBindingFilter(), _RESPONSE_SECONDS, known)
     except RequestError as error:
         raise _explained(connection, "DescribeAcls", error) from None
 
@@ -559,7 +563,7 @@ async def describe_all_contents(connection: Connection) -> set[bytes]:
 async def _contents(connection: Connection, filters: Sequence[AclBindingFilter]) -> set[bytes]:
     """Return the ACLs that match a filter, or all without a filter, as image_of takes them.
 
-    All are requested from a server that is too old for a filter. Raises as describe_all_contents.
+    All are requested from a server that is too old for a filter. Raises as describe_all.
     """
     try:
         version_for(connection, api_keys.DESCRIBE_ACLS, [each.resource_type for each in filters])
@@ -575,7 +579,7 @@ async def _contents(connection: Connection, filters: Sequence[AclBindingFilter])
 
 
 async def describe_scram_users(connection: Connection) -> tuple[UserCredentials, ...]:
-    """Return all SCRAM users, without keys (DescribeUserScramCredentials). Raises as describe_all_contents."""
+    """Return all SCRAM users, without keys (DescribeUserScramCredentials). Raises as describe_all."""
     try:
         users = await describe_scram(connection)
     except RequestError as error:

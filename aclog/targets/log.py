@@ -181,12 +181,11 @@ def open_writer(
     create: bool = False,
     force: bool = False,
     timestamp: int | None = None,
-    for_sync: bool = False,
 ) -> Iterator[LogWriter]:
     """Open a log for writing, with its newest state; a transaction that an earlier writer left open is aborted.
 
     A new log begins at `timestamp` (ms since 1970), by default now; that of a formatted directory with the records of
-    the bootstrap checkpoint, as at a node's first start. `for_sync` permits a log that `aclog sync` writes.
+    the bootstrap checkpoint, as at a node's first start.
 
     Raises:
         LockedError: another process writes to it, or a Kafka node runs on it.
@@ -196,30 +195,38 @@ def open_writer(
     """
     if not create and not directory.is_dir():
         raise LogError(f"{directory}: {'not a directory' if directory.exists() else NO_SUCH_PATH}")
-    if not for_sync:
-        refuse_other_writers(directory)
+    refuse_other_writers(directory)
     formatted = formatted_log(directory) if create else None
     node_id = 1
     if formatted is not None:
         formatted.prepare(force=force)
         node_id = formatted.node_id
     with open_log(directory, create=create, force=force, timestamp=timestamp, node_id=node_id) as log:
-        # Recovered under the lock that open_log holds, so that no other writer can change the state in between.
-        with progress(f"reading {directory}", BYTES) as advance:
-            advance_bytes = in_bytes(directory, advance)
-            recovered = recover_log(
-                log, list_checkpoints(directory), newer=NewerKafka(strict=True), progress=advance_bytes
-            )
-        for text in (*log.notes, *recovered.notes):
+        for text in log.notes:
             note(text)
-        writer = LogWriter(log, recovered.image)
-        if recovered.applier.in_transaction:  # otherwise new records would become part of it
-            note(f"{directory}: aborted a transaction that its writer left open")
-            writer.append([encode_record(AbortTransactionRecord(reason="left open by its writer"))])
-        if not recovered.image.features.level(METADATA_VERSION) and find_bootstrap(directory) is not None:
-            # A new log, or one whose creation was interrupted: without these records no Kafka takes it.
-            writer.image = begun_log(log, recovered.applier)
-        yield writer
+        yield recovered_writer(log)
+
+
+def recovered_writer(log: FileLog) -> LogWriter:
+    """Return the writer of an open log, with its newest state. Raises DecodeError: it is damaged.
+
+    A transaction that an earlier writer left open is aborted.
+    """
+    directory = log.directory
+    # Recovered under the lock that open_log holds, so that no other writer can change the state in between.
+    with progress(f"reading {directory}", BYTES) as advance:
+        advance_bytes = in_bytes(directory, advance)
+        recovered = recover_log(log, list_checkpoints(directory), newer=NewerKafka(strict=True), progress=advance_bytes)
+    for text in recovered.notes:
+        note(text)
+    writer = LogWriter(log, recovered.image)
+    if recovered.applier.in_transaction:  # otherwise new records would become part of it
+        note(f"{directory}: aborted a transaction that its writer left open")
+        writer.append([encode_record(AbortTransactionRecord(reason="left open by its writer"))])
+    if not recovered.image.features.level(METADATA_VERSION) and find_bootstrap(directory) is not None:
+        # A new log, or one whose creation was interrupted: without these records no Kafka takes it.
+        writer.image = begun_log(log, recovered.applier)
+    return writer
 
 
 @contextmanager

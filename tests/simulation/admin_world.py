@@ -242,6 +242,7 @@ class AdminWorld(ClusterWorld):
                             self._has_copy = True
                         else:
                             log.record(poll)
+                        log.keep_response(least=0)
                         self._check_recorded(process, log)
                         failures, seconds = 0, self._interval
                     waited = self.tempo.pause(lambda seconds=seconds: seconds, lambda: random.uniform(60, 600))

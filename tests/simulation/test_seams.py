@@ -9,7 +9,7 @@ import aclog
 
 ROOT = Path(aclog.__file__).parent
 PACKAGES = ("metalog", "snapshots", "client", "server", "planning", "targets", "usage/index")
-MORE = ("ops/sync.py", "ops/removal_limit.py")
+MORE = ("ops/sync.py", "ops/sync_response.py", "ops/first_poll.py", "ops/removal_limit.py")
 _PURE = {
     "os": ("O_", "SEEK_", "W_OK", "path", "strerror", "environ"),
     "time": (),

@@ -18,7 +18,7 @@ from aclog.authorizer.index import layout
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.base import Base, row_keys
 from aclog.authorizer.index.queries import filter_matches
-from aclog.metalog.columns import Bools, Bytes, Int64s, unsigned_varints
+from aclog.metalog.columns import AclColumns, Bools, Bytes, Int64s, unsigned_varints
 from aclog.metalog.native import np
 
 if TYPE_CHECKING:
@@ -80,6 +80,24 @@ def rule_columns(index: AclIndex, acl_filter: AclBindingFilter) -> RuleColumns |
         ),
         ids=_id_texts(_ids(base)[rows]) if base.has_ids else None,
         added=[rule for rule in map(rule_of, index.overlay.added.values()) if filter_matches(acl_filter, rule.acl)],
+    )
+
+
+def record_columns(columns: AclColumns) -> RuleColumns:
+    """Return ACLs in the columns of their records, whose ids are left out."""
+    data, rows = np.frombuffer(columns.buffer, np.uint8), np.arange(len(columns), dtype=np.int32)
+    return RuleColumns(
+        fields=(
+            _named(ResourceType, layout.known_type, columns.resource_type.view(np.uint8)),
+            TextColumn(layout.ByteStrings.cut(data, columns.name_start, columns.resource_end - 1), rows),
+            _named(PatternType, layout.known_pattern, columns.pattern_type.view(np.uint8)),
+            TextColumn(layout.ByteStrings.cut(data, columns.principal_start, columns.principal_end), rows),
+            TextColumn(layout.ByteStrings.cut(data, columns.host_start, columns.pair_end), rows),
+            _named(AclOperation, layout.known_operation, columns.operation.view(np.uint8)),
+            _named(AclPermissionType, layout.known_permission, columns.permission_type.view(np.uint8)),
+        ),
+        ids=None,
+        added=(),
     )
 
 

@@ -1,6 +1,6 @@
-"""The lines of JSON of many ACLs in the order of listings, made of columns: no object per ACL.
+"""The lines of many ACLs in the order of listings, made of columns: no object per ACL.
 
-The same lines as aclog.authorizer.acl.rule_json returns, sorted by rule_fields.
+The same lines as aclog.authorizer.acl.rule_json and acl_text return, sorted by rule_fields.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from aclog.authorizer.acl import rule_fields
+from aclog.authorizer.acl import principal_text, rule_fields
 from aclog.authorizer.index.layout import ByteStrings, numbered, sorted_rows
 from aclog.authorizer.index.rule_columns import RuleColumns, TextColumn
 from aclog.metalog.columns import Int64s
-from aclog.metalog.errors import SYMBOL_START
+from aclog.metalog.errors import SYMBOL_START, printable
 from aclog.metalog.json_object import json_string
 from aclog.metalog.native import np
 from aclog.metalog.primitives import uuid_text
@@ -53,20 +53,64 @@ class _Field:
 
 def sorted_lines(columns: RuleColumns) -> Iterator[str] | None:
     """Return the lines of the ACLs in columns, sorted; None if a text has symbols (aclog.authorizer.symbols)."""
+    fields = _fields(columns)
+    return None if fields is None else _lines(fields, columns)
+
+
+@frozen(eq=False, repr=False)
+class OrderedTexts:
+    """The texts of ACLs in columns, and the rows in the order of listings."""
+
+    order: Int64s
+    _fields: Sequence[_Field]
+
+    @classmethod
+    def of(cls, columns: RuleColumns) -> OrderedTexts | None:
+        """Sort the ACLs; None if a text has symbols (aclog.authorizer.symbols)."""
+        fields = _fields(columns)
+        return None if fields is None else cls(_order(fields), fields)
+
+    def lines(self) -> Iterator[str]:
+        """Yield each ACL as acl_text returns it, made printable (aclog.metalog.errors)."""
+        types, names, patterns, principals, hosts, operations, permissions = self._fields
+        texts = [
+            [f"{each} " for each in permissions.texts],
+            [f"{printable(principal_text(each))} " for each in principals.texts],
+            [f"{each} on " for each in operations.texts],
+            [f"{each} " for each in types.texts],
+            [f"{each} " for each in patterns.texts],
+            [f"{printable(repr(each))} from " for each in names.texts],
+            [printable(each) for each in hosts.texts],
+        ]
+        columns = (permissions, principals, operations, types, patterns, names, hosts)
+        for first in range(0, len(self.order), _AT_ONCE):
+            rows = self.order[first : first + _AT_ONCE]
+            parts = (map(each.__getitem__, of.numbers[rows].tolist()) for each, of in zip(texts, columns, strict=True))
+            yield from map("".join, zip(*parts, strict=True))
+
+
+def _fields(columns: RuleColumns) -> Sequence[_Field] | None:
+    """Return the fields of ACLs in columns; None if a text has symbols."""
     added = [rule_fields(rule) for rule in columns.added]
     fields = [_Field.of(column, [each[at] for each in added]) for at, column in enumerate(columns.fields)]
     if any(SYMBOL_START in text for field in fields for text in field.texts if not text.isascii()):
         return None
-    return _lines(fields, columns)
+    return fields
+
+
+def _order(fields: Sequence[_Field]) -> Int64s:
+    types, names, patterns, principals, hosts, operations, permissions = fields
+    # three numbers instead of seven to sort by
+    resources = (types.numbers * len(names.texts) + names.numbers) * len(patterns.texts) + patterns.numbers
+    who = principals.numbers * len(hosts.texts) + hosts.numbers
+    codes = operations.numbers * len(permissions.texts) + permissions.numbers
+    return np.lexsort((codes, who, resources))
 
 
 def _lines(fields: Sequence[_Field], columns: RuleColumns) -> Iterator[str]:
     types, names, patterns, principals, hosts, operations, permissions = fields
-    # two numbers instead of seven to sort by
-    resources = (types.numbers * len(names.texts) + names.numbers) * len(patterns.texts) + patterns.numbers
-    who = principals.numbers * len(hosts.texts) + hosts.numbers
     codes = operations.numbers * len(permissions.texts) + permissions.numbers
-    order = np.lexsort((codes, who, resources))
+    order = _order(fields)
     texts = [
         [f'{{"resourceType":"{each}","resourceName":' for each in types.texts],
         _quoted(names.texts),
