@@ -6,12 +6,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
 
 import aclog as library
+from aclog.client import requests
 from aclog.metalog.filelog.verify import verify
+from aclog.ops import sync
+from aclog.ops.sync import SyncLog
 from tests.support.builders.acls import acl_row
 from tests.support.cli.command import aclog
 from tests.support.kafka.described import acl_rows, scram_rows
@@ -60,7 +64,7 @@ def syncing(place: list[str], directory: Path) -> Iterator[None]:
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=pytest.mark.tier("test")) if kind == "aclog" else kind for kind in NODES]
 )
-def test_described_listed_and_recorded(kind: str, tmp_path: Path) -> None:
+def test_described_listed_and_recorded(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ports = Ports.free()
     with NODES[kind](tmp_path / "node", ports).format(), AdminClient(ports.broker) as client:
         client("createAcls", acls=[acl_row(name) for name in ODD_NAMES])
@@ -71,6 +75,7 @@ def test_described_listed_and_recorded(kind: str, tmp_path: Path) -> None:
         directory = tmp_path / "history"
         states = recorded(flags(tmp_path, ports), directory, client)
         states.append(recorded_once(flags(tmp_path, ports), directory, client))
+        states.append(recorded_without_decoding(flags(tmp_path, ports), directory, client, monkeypatch))
     assert_history_is_what_was_described(directory, states)
 
 
@@ -116,6 +121,35 @@ def recorded_once(place: list[str], directory: Path, client: AdminClient) -> tup
     aclog("sync", *place, "--to", directory, "--once").ok()
     assert state(directory)[1] == rules[1:]
     return state(directory)
+
+
+def recorded_without_decoding(
+    place: list[str], directory: Path, client: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, list[Row]]:
+    """Polls over new connections of rules that do not change: the response is known by its bytes, or by its rules."""
+    monkeypatch.setattr(SyncLog, "keep_response", partialmethod(SyncLog.keep_response, least=0))
+    many = [acl_row(f"many-{number}", principal=f"User:{number % 7}") for number in range(200)]
+    client("createAcls", acls=many)
+    rules = ordered(client.acls() + [each for each in many if each not in client.acls()])
+    wait_until(lambda: client.acls() == rules, client.acls)
+    once = ("sync", *place, "--to", directory, "--once")
+    assert len(aclog(*once).ok().lines) == len(many)
+    with monkeypatch.context() as patch:
+        patch.setattr(requests, "decode_listing", not_expected)
+        patch.setattr(sync, "recovered_writer", not_expected)
+        for _ in range(2):
+            assert aclog(*once).ok().out == ""
+    client("deleteAcls", acls=many[:50])
+    wait_until(lambda: len(client.acls()) == len(rules) - 50, client.acls)
+    client("createAcls", acls=many[:50])
+    wait_until(lambda: client.acls() == rules, client.acls)
+    assert aclog(*once).ok().out == ""
+    assert state(directory)[1] == rules
+    return state(directory)
+
+
+def not_expected(*_arguments: object) -> None:
+    raise AssertionError("the response is the known one")
 
 
 def changed(client: AdminClient, rules: list[Row], dice: random.Random, point: int) -> list[Row]:
