@@ -453,6 +453,8 @@ def _unpickled(data: bytes, checksum: int, documented: bool, cidr: bool) -> Acls
 # As objects, a hundred thousand ACLs take a second to create and hash; as bytes, a tenth of that.
 
 
+_MANY_CONTENTS = 1_000
+"""ACLs from which on columns are faster than one record after the other, numpy's import included."""
 _SHORT = 0x7E
 """The most bytes of a text whose length takes one byte."""
 _TEXTS = ("resourceName", "principal", "host")
@@ -463,14 +465,32 @@ def contents_of(acls: AclsImage) -> set[bytes]:
     """Return the contents of all ACLs of an image."""
     if _has_tags(acls):
         return {content_of(rule.acl) for rule in acls}
-    return {record[ACL_CONTENT:] for record in acls.records()}
+    if len(acls.index.base) < _MANY_CONTENTS:
+        return {record[ACL_CONTENT:] for record in acls.records()}
+    from aclog.authorizer.index.rule_columns import base_contents  # noqa: PLC0415 - no decision needs it
+
+    contents, _ = base_contents(acls.index)
+    return {*contents.values(), *(record[ACL_CONTENT:] for record in _added(acls))}
 
 
 def ids_by_content(acls: AclsImage) -> dict[bytes, bytes]:
     """Return the 16 bytes of the id of each ACL of an image that has one, by its content."""
     if _has_tags(acls) or not acls.index.base.has_ids:
         return {content_of(rule.acl): rule.id.bytes for rule in acls if rule.id is not None}
-    return {record[ACL_CONTENT:]: record[ACL_CONTENT - 16 : ACL_CONTENT] for record in acls.records()}
+    if len(acls.index.base) < _MANY_CONTENTS:
+        return {record[ACL_CONTENT:]: record[ACL_CONTENT - 16 : ACL_CONTENT] for record in acls.records()}
+    from aclog.authorizer.index.rule_columns import base_contents  # noqa: PLC0415 - as above
+
+    contents, rows = base_contents(acls.index)
+    ids = bytes(acls.index.base.ids.ids)
+    found = dict(zip(contents.values(), [ids[16 * row : 16 * row + 16] for row in rows.tolist()], strict=True))
+    found |= {record[ACL_CONTENT:]: record[ACL_CONTENT - 16 : ACL_CONTENT] for record in _added(acls)}
+    return found
+
+
+def _added(acls: AclsImage) -> Iterator[bytes]:
+    """Yield the records of the changes since the base."""
+    return map(encode_record, acls.index.overlay.added.values())
 
 
 def _has_tags(acls: AclsImage) -> bool:

@@ -101,9 +101,9 @@ async def acl_contents(
 
 
 async def acl_response(
-    connection: Connection, acl_filter: AclBindingFilter, timeout: float | None = None, known: str | None = None
+    connection: Connection, acl_filter: AclBindingFilter, timeout: float | None = None, known: Collection[str] = ()
 ) -> AclResponse:
-    """Do the same, but decode no response whose digest is `known`, which an earlier one had."""
+    """Do the same, but decode no response whose digest is among `known`, those of earlier ones."""
     version = version_for(connection, api_keys.DESCRIBE_ACLS, [acl_filter.resource_type])
     if version < FIRST_COMPACT:
         acls = await describe_acls(connection, acl_filter, timeout)
@@ -111,7 +111,7 @@ async def acl_response(
     request = encode_request(build(api_keys.DESCRIBE_ACLS, version, "request", **_filter_fields(acl_filter)))
     payload, position = await connection.send(api_keys.DESCRIBE_ACLS, version, request, timeout)
     digest = listing_digest(payload, position)
-    if digest == known:
+    if digest in known:
         return AclResponse(contents=None, digest=digest)
     try:
         listing = decode_listing(payload, position)

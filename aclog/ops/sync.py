@@ -14,7 +14,7 @@ from aclog.authorizer.acl import StandardAclWithId, rule_fields
 from aclog.authorizer.acls_image import acl_of_content, content_of, ids_by_content
 from aclog.client.connection import Connection, Role, connect
 from aclog.client.errors import UnreachableError
-from aclog.client.requests import check_contents, describe_cluster, describe_quorum
+from aclog.client.requests import AclResponse, check_contents, describe_cluster, describe_quorum
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.codec import encode_acl, encode_record
 from aclog.metalog.errors import ConfigError, DecodeError, MetadataError
@@ -148,6 +148,8 @@ class ClusterPoller:
     known: str | None = None
     """The digest of a response whose ACLs the caller has: the same response is not decoded again."""
     _clock: Callable[[], int] = field(default=current_time_ms)
+    _last: AclResponse | None = field(default=None, init=False)
+    """The newest response that was decoded and checked, until `forget`: a settled broker mostly repeats it."""
     _connection: Connection | None = field(default=None, init=False)
 
     async def poll(self) -> Poll:
@@ -250,16 +252,26 @@ class ClusterPoller:
 
     async def _describe(self, connection: Connection) -> Poll:
         cluster_id = await self._check_cluster(connection)
-        response = await describe_all(connection, self.known)
+        last = self._last
+        decoded = (self.known, None if last is None else last.digest)
+        response = await describe_all(connection, [each for each in decoded if each is not None])
         # After the response: at this time, the cluster was known to have these ACLs.
         timestamp = self._clock()
-        try:
-            check_contents(response.contents or ())
-        except DecodeError as error:
-            raise error.at(path=str(connection.address)) from None
+        if response.contents is not None:
+            try:
+                check_contents(response.contents)
+            except DecodeError as error:
+                raise error.at(path=str(connection.address)) from None
+            self._last = response
+        elif last is not None and response.digest != self.known:
+            response = last
         self.cluster_id = cluster_id
         self.servers = (connection.address, *self._others(connection.address))
         return Poll(cluster_id=cluster_id, contents=response.contents, response=response.digest, timestamp=timestamp)
+
+    def forget(self) -> None:
+        """Free the newest response."""
+        self._last = None
 
     async def close(self) -> None:
         """Close the connection, if any."""
@@ -558,6 +570,12 @@ class RemovalTrust:
             MetadataError: as ClusterPoller.poll.
 
         """
+        try:
+            return await self._trusted_poll(poller, log)
+        finally:
+            poller.forget()
+
+    async def _trusted_poll(self, poller: ClusterPoller, log: SyncLog | None) -> Poll:
         if log is None:
             # Nothing is recorded that could be removed; but what an old state has in excess would be later.
             return await poller.poll_settled()

@@ -5,7 +5,7 @@ Bootstrap servers, live nodes, their Kafka and settings, and the states that bro
 
 import asyncio
 import atexit
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
@@ -543,10 +543,10 @@ async def describe_cluster_id(connection: Connection) -> str:
         raise _explained(connection, "DescribeCluster", error) from None
 
 
-async def describe_all(connection: Connection, known: str | None) -> AclResponse:
+async def describe_all(connection: Connection, known: Collection[str]) -> AclResponse:
     """Return the contents of all ACLs of the cluster (DescribeAcls; aclog.authorizer.acls_image.content_of).
 
-    They are not decoded if the digest of the response is `known`.
+    They are not decoded if the digest of the response is among `known`.
 
     Raises:
         RequestError: the broker has no authorizer or denies the request; with its code and the missing permission.

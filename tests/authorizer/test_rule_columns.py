@@ -2,6 +2,7 @@
 
 from collections import Counter
 from random import Random
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_cells, rules_arrow, rules_pandas
+from aclog.authorizer import acls_image
 from aclog.authorizer.acl import AclBindingFilter, rule_fields, rule_json
-from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.acls_image import AclsImage, content_of, contents_of, ids_by_content
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index.rule_lines import sorted_lines
 from aclog.metalog.errors import SYMBOL_START, DecodeError
@@ -99,3 +101,16 @@ def test_more_rows_than_a_chunk_of_arrow_has(monkeypatch):
     table = rules_arrow(image.columns(AclBindingFilter()))
     assert [len(each) for each in table["id"].chunks] == [3, 3, 3, 1]
     assert sorted(map(tuple, (row.values() for row in table.to_pylist()))) == sorted(map(rule_cells, image))
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(estate=estates.estates(odd=True), seed=st.integers(0, 2**32), merged=st.booleans(), bare=st.booleans())
+def test_contents_in_columns_are_those_of_the_objects(estate, seed, merged, bare):
+    image = by_changes(with_ids(estate.acls), Random(seed))
+    image = image.merged() if merged else image
+    if bare:
+        image = AclsImage.from_acls([rule.__class__(id=None, acl=rule.acl) for rule in image])
+    with patch.object(acls_image, "_MANY_CONTENTS", 0):
+        contents, ids = contents_of(image), ids_by_content(image)
+    assert contents == {content_of(rule.acl) for rule in image}
+    assert ids == {content_of(rule.acl): rule.id.bytes for rule in image if rule.id is not None}

@@ -101,6 +101,35 @@ def record_columns(columns: AclColumns) -> RuleColumns:
     )
 
 
+def base_contents(index: AclIndex) -> tuple[layout.ByteStrings, Int64s]:
+    """Return the contents of the ACLs of the base that were not removed, and their rows; no ACL may have tagged fields.
+
+    The same bytes as aclog.authorizer.index.queries.encoded_records has behind the ids.
+    """
+    base = index.base
+    resource_of, pair_of = row_keys(base)
+    rows = np.arange(len(base), dtype=np.int64)
+    if index.overlay.removed:
+        rows = np.delete(rows, np.fromiter(index.overlay.removed, np.int64))
+    (keys, *_), (pairs, *_) = tables = key_bytes(base.resources), key_bytes(base.pairs)
+    codes = np.zeros((len(base), 3), np.uint8)
+    codes[:, 0] = np.frombuffer(base.operations, np.uint8)
+    codes[:, 1] = np.frombuffer(base.permissions, np.uint8)
+    edges = np.empty((2, len(rows), 3), np.int64)
+    edges[:, :, 0] = [column[resource_of[rows]] for column in tables[0][1:]]
+    edges[:, :, 1] = [column[pair_of[rows]] + len(keys) for column in tables[1][1:]]
+    edges[:, :, 2] = [rows * 3 + len(keys) + len(pairs), rows * 3 + len(keys) + len(pairs) + 3]
+    cut = layout.ByteStrings.cut(np.concatenate((keys, pairs, codes.ravel())), edges[0].ravel(), edges[1].ravel())
+    offsets, data = cut.offsets[::3], cut.data
+    if base.raw_codes:  # the keys have the codes as Kafka reads them
+        data = data.copy()
+        kept = {int(row): at for at, row in enumerate(rows.tolist()) if row in base.raw_codes}
+        for row, at in kept.items():
+            kind, pattern = base.raw_codes[row]
+            data[cut.offsets[3 * at]], data[cut.offsets[3 * at + 1] - 1] = kind & 0xFF, pattern & 0xFF
+    return layout.ByteStrings(offsets, data), rows
+
+
 def _matched(index: AclIndex, acl_filter: AclBindingFilter, codes: Sequence[Bytes]) -> Int64s | slice:
     """Return the rows of the base that were not removed and whose codes, as Kafka reads them, the filter has."""
     conditions: list[Bools] = []
