@@ -113,6 +113,39 @@ class Map(Generic[_K, _V]):
         parent[at] = leaf if len(leaf) <= _LARGEST else _spread(leaf, depth)
         return _make(root, self._size + len(leaf) - len(node))
 
+    def updated(self, entries: Mapping[_K, _V]) -> "Map[_K, _V]":
+        """Return the map with these entries as well, or instead of those of the same keys.
+
+        As `set` for each of them, in their order, but a node is copied once for all.
+        """
+        node = self._root
+        if type(node) is dict:
+            leaf = {**node, **entries}
+            return _make(_spread(leaf, 0), len(leaf))
+        root, size = node.copy(), self._size
+        owned = {id(root)}
+        for key, value in entries.items():
+            code, parent, depth = hash(key), root, _BITS
+            at = code & _MASK
+            below = parent[at]
+            while type(below) is list:
+                if id(below) not in owned:
+                    parent[at] = below = below.copy()
+                    owned.add(id(below))
+                parent, at = below, code >> depth & _MASK
+                below = below[at]
+                depth += _BITS
+            size -= len(below)
+            if id(below) not in owned:
+                parent[at] = below = below.copy()
+                owned.add(id(below))
+            below[key] = value
+            size += len(below)
+            if len(below) > _LARGEST:
+                owned.discard(id(below))  # it ends here, and another node may get its place in memory
+                parent[at] = _spread(below, depth)
+        return _make(root, size)
+
     def delete(self, key: _K) -> "Map[_K, _V]":
         """Return the map without this key.
 

@@ -62,6 +62,17 @@ def test_each_change_leaves_every_earlier_map_as_it_was(changes):
         same(found, expected)
 
 
+@given(CHANGES, st.lists(st.dictionaries(KEYS, st.integers(0, 3), max_size=120), max_size=4))
+def test_entries_of_a_whole_batch_leave_the_map_before_as_it_was(before, batches):
+    versions = [(Map(after({}, before)), after({}, before))]
+    for entries in batches:
+        newest, known = versions[-1]
+        versions.append((newest.updated(entries), known | entries))
+    for found, expected in versions:
+        same(found, expected)
+        assert found == Map(expected)
+
+
 @given(CHANGES, CHANGES)
 def test_many_changes_at_once_are_what_they_are_one_by_one(before, changes):
     expected = after({}, before)
