@@ -29,9 +29,9 @@ from aclog.authorizer.codes import (
 from aclog.authorizer.symbols import is_symbol, symbol_of_json, symbolic_fields
 from aclog.metalog.errors import SYMBOL_START, ConfigError, printable, without_marks
 from aclog.metalog.json_object import json_string, text_field
-from aclog.metalog.native import regex
+from aclog.metalog.native import maker, regex
 from aclog.metalog.primitives import parse_uuid, uuid_text
-from aclog.metalog.records import AccessControlEntryRecord
+from aclog.metalog.records import AccessControlEntryRecord, acl_record
 
 # ACLs, resource patterns and filters, with Kafka's names and codes (org.apache.kafka.common.acl and .resource).
 
@@ -146,6 +146,13 @@ class StandardAcl:
             f"principal={self.principal}, host={self.host}, operation={code_name(AclOperation, self.operation)}, "
             f"permissionType={code_name(AclPermissionType, self.permission_type)}]"
         )
+
+
+make_acl = maker(
+    StandardAcl,
+    *("resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type"),
+)
+"""Makes an ACL of the values in this order."""
 
 
 @frozen(kw_only=True)
@@ -463,14 +470,14 @@ CODES = (_RESOURCE_TYPES, _PATTERN_TYPES, _OPERATIONS, _PERMISSION_TYPES)
 
 def acl_of(record: AccessControlEntryRecord) -> StandardAcl:
     """Return the ACL of a record."""
-    return StandardAcl(
-        resource_type=record.resource_type,
-        resource_name=record.resource_name,
-        pattern_type=record.pattern_type,
-        principal=record.principal,
-        host=record.host,
-        operation=record.operation,
-        permission_type=record.permission_type,
+    return make_acl(
+        record.resource_type,
+        record.resource_name,
+        record.pattern_type,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission_type,
     )
 
 
@@ -481,15 +488,16 @@ def rule_of(record: AccessControlEntryRecord) -> StandardAclWithId:
 
 def record_of(acl: StandardAcl, id: UUID) -> AccessControlEntryRecord:  # noqa: A002  # the record's own name for it
     """Return the record that adds an ACL under an id."""
-    return AccessControlEntryRecord(
-        id=id,
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
+    return acl_record(
+        id,
+        acl.resource_type,
+        acl.resource_name,
+        acl.pattern_type,
+        acl.principal,
+        acl.host,
+        acl.operation,
+        acl.permission_type,
+        (),
     )
 
 

@@ -219,8 +219,11 @@ def creation_errors(acls: Sequence[StandardAcl]) -> list[AclRequestError | None]
     return [_error(refusal(acl)) for acl in acls]
 
 
+_CREATED = AclCreateResult()
+
+
 def _created(errors: Iterable[AclRequestError | None]) -> tuple[AclCreateResult, ...]:
-    return tuple(AclCreateResult(error=error) for error in errors)
+    return tuple(_CREATED if error is None else AclCreateResult(error=error) for error in errors)
 
 
 def _records(image: AclsImage, acls: Iterable[StandardAcl], new_id: NewId) -> tuple[AccessControlEntryRecord, ...]:

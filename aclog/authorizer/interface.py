@@ -268,8 +268,14 @@ def require_on_cluster(
 
     """
     if authorizer.authorize(context, [_on_cluster(operation)])[0] is not AuthorizationResult.ALLOWED:
-        name = code_name(AclOperation, operation)
-        raise AclRequestError(CLUSTER_AUTHORIZATION_FAILED, f"Request {request()} needs {name} permission.")
+        raise denied_on_cluster(operation, request())
+
+
+def denied_on_cluster(operation: int, request: str) -> AclRequestError:
+    """Return the error of a request that needs an operation on the cluster, and may not."""
+    return AclRequestError(
+        CLUSTER_AUTHORIZATION_FAILED, f"Request {request} needs {code_name(AclOperation, operation)} permission."
+    )
 
 
 @cache

@@ -404,20 +404,25 @@ class StandardSession:
     ) -> bool | None:
         """See AuthorizerSession. None is also returned for what the audit hook or an observer is to receive."""
         view = self._authorizer._view
-        token, handle = self._newest
-        if token is not view.token:
-            handle = self._renew(view)
         audited = 0 if view.audit is None else view.audit.wanted
         if audited and not (log_if_allowed and log_if_denied):
             # The bit of an unlogged outcome is that above the logged one's.
             allowed, denied = audited >> (not log_if_allowed), audited >> (not log_if_denied)
             audited = allowed & ALLOWED_LOGGED | denied & DENIED_LOGGED
+        if self._principal in view.super_users:
+            if audited & ALLOWED_LOGGED or view.tally is not None:
+                return None
+            self._counts[0] += 1
+            return True
+        token, handle = self._newest
+        if token is not view.token:
+            handle = self._renew(view)
         decide = handle()
         return None if decide is None else decide(operation, resource_type, name, audited)
 
     def _renew(self, view: View) -> Callable[[], _Handle | None]:
         principal, host, counts = self._principal, self._host, self._counts
-        if principal in view.super_users or not view.is_ready or view.has_colonless or view.tally is not None:
+        if not view.is_ready or view.has_colonless or view.tally is not None:
             decide: _Handle = _undecided
         elif view.core is not None:
             decide = view.core.session(principal, host, view.semantics, view.allow_everyone, counts).allows

@@ -509,15 +509,16 @@ def _plain_acl(value: bytes) -> records.AccessControlEntryRecord | None:
             return None
         if not (size and principal_size and host_size):
             return None
-        return records.AccessControlEntryRecord(
-            id=uuid_of(int.from_bytes(value[3:19])),
-            resource_type=kind,
-            resource_name=value[21:name_end].decode(),
-            pattern_type=pattern,
-            principal=value[principal + 1 : host].decode(),
-            host=value[host + 1 : end].decode(),
-            operation=operation,
-            permission_type=permission,
+        return records.acl_record(
+            uuid_of(int.from_bytes(value[3:19])),
+            kind,
+            value[21:name_end].decode(),
+            pattern,
+            value[principal + 1 : host].decode(),
+            value[host + 1 : end].decode(),
+            operation,
+            permission,
+            (),
         )
     except (IndexError, ValueError):
         # Not UTF-8, a length past the end, or trailing bytes: decoding by the schema reports which.

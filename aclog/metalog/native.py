@@ -9,12 +9,12 @@ import re
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, AnyStr, Final, cast
+from typing import TYPE_CHECKING, Any, AnyStr, Final, TypeVar, cast
 
 NATIVE_VARIABLE: Final = "ACLOG_NATIVE"
 """Set to 0, this environment variable turns the native core off."""
 
-NATIVE_VERSION: Final = "0.3.0"
+NATIVE_VERSION: Final = "0.4.0"
 """The version of aclog-native that is used; another one may do other things under the same names."""
 
 
@@ -36,6 +36,32 @@ def load_native(environment: "os._Environ[str] | dict[str, str]", name: str = "a
 native: Any
 """The module aclog_native; None where it is not installed, turned off or another version."""
 native, native_text = load_native(os.environ)
+
+
+# Values of frozen classes, of which a busy node makes ten for each request: an assignment of each field through
+# object.__setattr__, as attrs does it for them, is most of what they cost.
+
+
+_T = TypeVar("_T")
+
+
+def maker(made: Callable[..., _T], *names: str) -> Callable[..., _T]:
+    """Return a function that makes an instance of a class with slots, given the values of all slots in this order.
+
+    Nothing is checked, and no code of the class runs: neither converters nor `__attrs_post_init__`.
+    """
+    if native is not None:
+        return native.Maker(made, names).make  # type: ignore[no-any-return]
+    new = cast("Callable[[object], _T]", object.__new__)
+    setters = tuple(getattr(made, name).__set__ for name in names)
+
+    def make(*values: object) -> _T:
+        instance = new(made)
+        for set_, value in zip(setters, values, strict=True):
+            set_(instance, value)
+        return instance
+
+    return make
 
 
 # What is loaded when it is first used. numpy takes as much CPU as the rest of a command that decides about one name,

@@ -11,6 +11,7 @@ from attrs import define, field
 
 from aclog.metalog.errors import ConfigError, DecodeError, EncodeError
 from aclog.metalog.machine import clock, randomness
+from aclog.metalog.native import maker
 
 # Kafka's primitive types as bytes: varints, compact strings, bytes and arrays (KIP-482), zigzag varints (batches).
 #
@@ -179,15 +180,12 @@ _DASH = 0b111110
 """The first 6 bits of a uuid whose text begins with `-`."""
 
 _UNKNOWN = SafeUUID.unknown
-_set = object.__setattr__
+_new_uuid = maker(UUID, "int", "is_safe")
 
 
 def uuid_of(value: int) -> UUID:
     """Return UUID(int=value) for 0 <= value < 2^128, without the argument checks, which cost more than the rest."""
-    uuid = object.__new__(UUID)
-    _set(uuid, "int", value)
-    _set(uuid, "is_safe", _UNKNOWN)
-    return uuid
+    return _new_uuid(value, _UNKNOWN)
 
 
 def uuid_text(value: UUID) -> str:

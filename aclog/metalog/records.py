@@ -12,6 +12,8 @@ from uuid import UUID
 
 from attrs import field, frozen
 
+from aclog.metalog.native import maker
+
 TaggedFields: TypeAlias = tuple[tuple[int, bytes], ...]
 
 FRAME_VERSION = 1
@@ -67,6 +69,14 @@ class AccessControlEntryRecord:
     operation: int
     permission_type: int
     tagged_fields: TaggedFields = ()
+
+
+acl_record = maker(
+    AccessControlEntryRecord,
+    *("id", "resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type"),
+    "tagged_fields",
+)
+"""Makes the record of the values in this order."""
 
 
 @frozen(kw_only=True)

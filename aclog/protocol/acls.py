@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from attrs import frozen
 
-from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId, make_acl
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult, AclRequestError, AuthorizerNotReadyError
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.primitives import compact_string, read_unsigned_varint
@@ -216,14 +216,14 @@ def decode_create_acls(version: int, buffer: bytes, position: int) -> CreateAcls
             if not (size and principal_size and host_size):
                 return None
             acls.append(
-                StandardAcl(
-                    resource_type=kind,
-                    resource_name=buffer[name:pattern].decode(),
-                    pattern_type=buffer[pattern],
-                    principal=buffer[principal:host_at].decode(),
-                    host=buffer[host:end].decode(),
-                    operation=operation,
-                    permission_type=permission,
+                make_acl(
+                    kind,
+                    buffer[name:pattern].decode(),
+                    buffer[pattern],
+                    buffer[principal:host_at].decode(),
+                    buffer[host:end].decode(),
+                    operation,
+                    permission,
                 )
             )
             at = end + 3

@@ -104,12 +104,33 @@ static PyObject *base_session(PyObject *self, PyObject *const *arguments, Py_ssi
     return ask_session(self, state_of(self), arguments, count);
 }
 
+static PyObject *base_resource(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 3)
+        return raise_count("resource", 3, count);
+    int64_t type;
+    text name;
+    int literal = PyObject_IsTrue(arguments[2]), taken = literal < 0 ? -1 : take_number(arguments[0], &type);
+    if (taken > 0)
+        taken = take_text(arguments[1], &name);
+    if (taken <= 0 || type < 0 || type >= TYPES)
+        return taken < 0 ? NULL : PyLong_FromLong(ASK_PYTHON);
+    key wanted;
+    resource_key(&wanted, (unsigned)type, name, (unsigned)literal);
+    uint32_t hash = resource_hash(crc_more(CRC_START, name.data, name.size), (unsigned)type, (unsigned)literal);
+    int32_t number = key_find(&SELF(self)->columns.resources, &wanted, hash);
+    return number == DAMAGED ? raise_damaged() : PyLong_FromLong(number);
+}
+
 static PyMethodDef methods[] = {
     {"session", FUNCTION(base_session), SESSION_DOC},
     {"mask", FUNCTION(base_mask), MASK_DOC},
     {"has_candidate", FUNCTION(base_candidate), CANDIDATE_DOC},
     {"rule", FUNCTION(base_rule), RULE_DOC},
     {"put", FUNCTION(base_put), PUT_DOC},
+    {"resource", FUNCTION(base_resource),
+     PyDoc_STR("resource(resource_type, name, literal) -> int\n\nReturn the number of a resource pattern; -1: the base does not\n"
+               "have it; -3: ask the Python path.")},
     {"read_ranges", FUNCTION(base_read_ranges),
      PyDoc_STR("read_ranges()\n\nRead the pairs whose host is a range, which the first question in ranges does otherwise.\n"
                "Runs without the GIL.")},

@@ -48,7 +48,8 @@ static int execute(PyObject *module)
     state->base_type = add_type(module, &base_spec);
     state->changes_type = add_type(module, &changes_spec);
     state->session_type = add_type(module, &session_spec);
-    if (state->base_type == NULL || state->changes_type == NULL || state->session_type == NULL)
+    state->maker_type = add_type(module, &maker_spec);
+    if (state->base_type == NULL || state->changes_type == NULL || state->session_type == NULL || state->maker_type == NULL)
         return -1;
     if (PyModule_AddStringConstant(module, "VERSION", VERSION) < 0)
         return -1;
@@ -66,6 +67,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->base_type);
     Py_VISIT(state->changes_type);
     Py_VISIT(state->session_type);
+    Py_VISIT(state->maker_type);
     return 0;
 }
 
@@ -75,6 +77,7 @@ static int clear(PyObject *module)
     Py_CLEAR(state->base_type);
     Py_CLEAR(state->changes_type);
     Py_CLEAR(state->session_type);
+    Py_CLEAR(state->maker_type);
     return 0;
 }
 

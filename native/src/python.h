@@ -11,7 +11,7 @@
 #error "the stores of changes rely on the interpreter's lock: use aclog without its native core on this Python"
 #endif
 
-#define VERSION "0.3.0"
+#define VERSION "0.4.0"
 
 #define FUNCTION(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
 
@@ -20,6 +20,7 @@ typedef struct {
     PyTypeObject *base_type;
     PyTypeObject *changes_type;
     PyTypeObject *session_type;
+    PyTypeObject *maker_type;
 } module_state;
 
 /* The seed of hashes that nobody outside can foresee: it is made from Python's own secret. */

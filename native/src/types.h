@@ -14,7 +14,7 @@ typedef struct {
     int has_ranges;
 } base_object;
 
-extern PyType_Spec base_spec, changes_spec, session_spec;
+extern PyType_Spec base_spec, changes_spec, session_spec, maker_spec;
 
 /* An exception that says that a base is wrong though it could be opened; returns NULL. */
 PyObject *raise_damaged(void);

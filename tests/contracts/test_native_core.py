@@ -1,20 +1,26 @@
 """The native core beside the Python path: the same answers on any estate, and no memory of others on a damaged base."""
 
+import gc
 import json
 from collections import Counter
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from random import Random
 from time import thread_time
+from uuid import UUID
 
 import pytest
+from attrs.exceptions import FrozenInstanceError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import StandardAcl, cidr_range, host_address
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
-from aclog.authorizer.index.layout import ASK_PYTHON
+from aclog.authorizer.index.layout import ASK_PYTHON, NOT_TAKEN, resource_hash, resource_key
+from aclog.metalog import native as native_module
+from aclog.metalog.native import maker
+from aclog.metalog.records import AccessControlEntryRecord
 from tests.scenarios.native_fuzz import damaged_bases, misuses
 from tests.support.builders.acls import record_of, removal_of
 from tests.support.builders.images import with_ids
@@ -230,3 +236,46 @@ def test_bad_arguments_are_refused_and_not_kept():
     assert wrong == []
     assert min(outcomes[name] for name in ("answered", "TypeError", "ValueError")) > 100
     assert outcomes["OwnError"] > 20  # rare: an argument before it is mostly refused first
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(shape=shapes(**ODD), seed=st.integers(0, 99))
+def test_resource_patterns_have_the_numbers_of_the_python_path(shape, seed):
+    estate = Maker(shape).estate
+    base = image_of(estate.acls, changes=0, random=Random(seed)).index.base
+    names = {each.acl.resource_name for each in estate.acls} | {"", "*", "no-such-name", "\ud800"}
+    for kind in range(8):
+        for name in names:
+            for literal in (False, True):
+                hashed = resource_hash(kind, name.encode("utf-8", "surrogatepass"), literal=literal)
+                expected = base.resources.find(resource_key(kind, name, literal=literal), hashed)
+                found = base.core.resource(kind, name, literal)
+                assert found == (NOT_TAKEN if name == "\ud800" else expected)
+                assert base.resource(kind, name, literal=literal) == expected
+
+
+MADE = {"id": UUID(int=7), "resource_type": 2, "resource_name": "t", "pattern_type": 3, "principal": "User:a"}
+MADE |= {"host": "*", "operation": 3, "permission_type": 3, "tagged_fields": ()}
+
+
+def test_a_maker_makes_what_the_constructor_makes(monkeypatch):
+    expected = AccessControlEntryRecord(**MADE)
+    makers = [maker(AccessControlEntryRecord, *MADE)]
+    monkeypatch.setattr(native_module, "native", None)
+    makers.append(maker(AccessControlEntryRecord, *MADE))
+    for make in makers:
+        made = make(*MADE.values())
+        assert type(made) is AccessControlEntryRecord
+        assert (made, hash(made), repr(made)) == (expected, hash(expected), repr(expected))
+        with pytest.raises(FrozenInstanceError):
+            made.host = "x"
+        assert gc.is_tracked(made)
+        for wrong in (list(MADE.values())[:-1], [*MADE.values(), 1]):
+            with pytest.raises((TypeError, ValueError)):
+                make(*wrong)
+
+
+def test_a_maker_of_what_is_no_class_of_slots_is_refused():
+    for made, names in ((int, ("real",)), (StandardAcl, ("__repr__",)), (StandardAcl, ("no_field",)), (StandardAcl, 3)):
+        with pytest.raises((TypeError, AttributeError)):
+            native_module.native.Maker(made, names)

@@ -100,7 +100,7 @@ def _outcome(flat: bytearray, asks: list[Ask], random: Random) -> str:
         core = native.Base(flat)
     except ValueError:
         return "refused when opened"
-    found = "answered"
+    found, base = "answered", core
     if random.randrange(2):
         try:
             core.read_ranges()
@@ -112,6 +112,7 @@ def _outcome(flat: bytearray, asks: list[Ask], random: Random) -> str:
             lambda core, ask=ask, request=request: core.mask(ask.principal, ask.host, *request),
             lambda core, ask=ask, request=request: core.rule(ask.principal, ask.host, ask.operation, *request),
             lambda core, request=request: core.has_candidate(*request),
+            lambda _, request=request, number=number: base.resource(*request[:2], bool(number % 2)),
             lambda core, ask=ask, request=request: core.session(
                 ask.principal, ask.host, request[2], False, array("Q", (0, 0))
             ).allows(ask.operation, *request[:2], 0),
@@ -164,15 +165,22 @@ class Lying:
         return 1  # type: ignore[return-value]  # noqa: PLE0304
 
 
+class Slotted:
+    """What a maker makes."""
+
+    __slots__ = ("first", "second")
+
+
 _COUNTED = (bytearray, memoryview, array, Raising, Calling, Lying)
 """What the interpreter itself does not refer to elsewhere meanwhile, as it does to a 3."""
 _REFUSALS = (TypeError, ValueError, OverflowError, BufferError, MemoryError, OwnError)
 _MOST_ARGUMENTS = 8
-_QUESTIONS = ("mask", "has_candidate", "rule", "put", "read_ranges", "session", "allows")
+_QUESTIONS = ("mask", "has_candidate", "rule", "put", "read_ranges", "resource", "session", "allows", "make")
 _FUNCTIONS = ("number", "crc32", "order", "cut", "crc32c", "batches", "values")
 _COUNTS = {
     "mask": 5, "session": 5, "allows": 4, "has_candidate": 3, "rule": 6, "put": 7, "read_ranges": 0, "Base": 1,
     "number": 3, "crc32": 3, "order": 3, "cut": 3, "crc32c": 2, "batches": 3, "values": 4,
+    "resource": 3, "Maker": 2, "make": 2,
 }  # fmt: skip
 
 
@@ -185,14 +193,16 @@ def misuses(*, seed: int, count: int) -> tuple[Counter[str], list[str]]:
     changed = base.put(2, "t", True, "User:a", "*", 4, 1)
     asks = maker.asks(20)
     before = [_answers(core, asks) for core in (base, changed)]
-    owners = {"Base": native, **dict.fromkeys(_FUNCTIONS, native)}
+    owners = {"Base": native, "Maker": native, **dict.fromkeys(_FUNCTIONS, native)}
     while outcomes.total() < count:
-        name = random.choice((*_QUESTIONS, *_FUNCTIONS, "Base"))
+        name = random.choice((*_QUESTIONS, *_FUNCTIONS, "Base", "Maker"))
         owner = owners.get(name) or random.choice((base, changed))
         if name == "allows":
             owner = owner.session("User:a", "10.0.0.1", random.randrange(4), random.randrange(2), array("Q", (0, 0)))
+        if name == "make":
+            owner = native.Maker(Slotted, ("first", "second"))
         function = getattr(owner, name, None)
-        if function is None:  # changes have no `read_ranges`
+        if function is None:  # changes have no `read_ranges` and no `resource`
             continue
         size = _COUNTS[name] if random.randrange(10) else random.randrange(_MOST_ARGUMENTS + 1)
         arguments = [_argument(random, whole, fits=_fitting(name, place)) for place in range(size)]
@@ -231,6 +241,7 @@ def _fitting(name: str, place: int) -> str:
     texts = {
         "mask": (0, 1, 3),
         "has_candidate": (1,),
+        "resource": (1,),
         "rule": (0, 1, 4),
         "put": (1, 3, 4),
         "session": (0, 1),

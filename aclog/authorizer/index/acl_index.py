@@ -46,10 +46,14 @@ class Cell(NamedTuple):
     """The base's rows of this cell, removed ones included."""
 
 
+Cells: TypeAlias = Map[PairKey, Cell] | dict[PairKey, Cell]
+"""By pair. A dictionary, which is never changed, for the one cell of a new pattern: a third of the objects of a map."""
+
+
 class TouchedResource(NamedTuple):
     """A resource pattern that a change touched."""
 
-    cells: Map[PairKey, Cell]
+    cells: Cells
     rules: int
     """How many ACLs it has now, those of untouched cells included."""
     shrunk: bool
@@ -102,7 +106,7 @@ class Overlay(NamedTuple):
 
 def key_of(acl: StandardAcl | AccessControlEntryRecord) -> ResourceKey:
     """Return the resource of an ACL as authorize() reads it."""
-    return layout.known_type(acl.resource_type), acl.resource_name, acl.pattern_type == PatternType.LITERAL
+    return layout.known_type(acl.resource_type), acl.resource_name, acl.pattern_type == _LITERAL
 
 
 # The index behind an AclsImage: a base and its overlay, and the mask that decides a request.
@@ -528,7 +532,7 @@ def is_irregular(codes: Codes) -> bool:
 def _add_all(base: Base, overlay: Overlay, records: Sequence[AccessControlEntryRecord]) -> Overlay:
     """Return the overlay with these ACLs as well.
 
-    The maps are changed once for all of them: of a map of many entries, one change copies far more than itself.
+    Each map is changed once: of a map of many entries, one change copies far more than itself.
     """
     new = _new_ids(base, overlay, records)
     touched, core = _touched_by(base, overlay, records)
@@ -566,6 +570,7 @@ def _touched_by(
     """
     maps, core = overlay.touched, overlay.core
     now: dict[int, dict[str, TouchedResource]] = {}
+    masks: dict[Codes, int] = {}
     for record in records:
         codes = record.resource_type, record.pattern_type, record.operation, record.permission_type
         kind, pattern, operation, permission = codes
@@ -579,9 +584,19 @@ def _touched_by(
             by_name = now[at] = {}
         touched = by_name.get(name) or maps[at].get(name)
         if touched is None:
-            touched = _untouched(base, base.resource(kind, name, literal=literal))
+            number = base.resource(kind, name, literal=literal)
+            touched = _UNTOUCHED if number < 0 else _untouched(base, number)
         cells, rules, shrunk, resource = touched
-        mask, rows = layout.rule_mask(operation, permission), NO_ROWS
+        mask = masks.get(codes)
+        if mask is None:
+            mask = masks[codes] = layout.rule_mask(operation, permission)
+        if resource < 0 and not rules:  # nearly every new ACL: the first one of its resource pattern
+            first = {pair: _new_tuple(Cell, (mask, (record,), NO_ROWS))}
+            by_name[name] = _new_tuple(TouchedResource, (first, 1, shrunk, resource))
+            if core is not None:
+                core = core.put(kind, name, literal, *pair, mask, 1)
+            continue
+        rows = NO_ROWS
         of_cell: tuple[AccessControlEntryRecord, ...] = (record,)
         cell = cells.get(pair)
         # The first change to a cell starts from the base's cell: from then on the overlay's mask replaces the base's.
@@ -590,7 +605,7 @@ def _touched_by(
         if cell is not None:
             _check_content(base, overlay, record.id, codes, cell)
             mask, rows, of_cell = mask | cell.mask, cell.rows, (*cell.added, record)
-        cells = cells.set(pair, _new_tuple(Cell, (mask, of_cell, rows)))
+        cells = _as_map(cells).set(pair, _new_tuple(Cell, (mask, of_cell, rows)))
         by_name[name] = _new_tuple(TouchedResource, (cells, rules + 1, shrunk, resource))
         if core is not None:
             core = core.put(kind, name, literal, *pair, mask, rules + 1)
@@ -681,7 +696,7 @@ def _remove_row(base: Base, overlay: Overlay, row: int) -> Overlay:
 
 def _with_cell(
     base: Base,
-    cells: Map[PairKey, Cell],
+    cells: Cells,
     pair: PairKey,
     *,
     removed: Map[int, bool],
@@ -690,7 +705,7 @@ def _with_cell(
 ) -> Map[PairKey, Cell]:
     """Return the cells with one of them recomputed from these added ACLs and the base's rows that are not removed."""
     if not added and not rows:
-        return cells.delete(pair)
+        return _as_map(cells).delete(pair)
     # A bit cannot be taken out of an or-ed mask: another ACL of the cell may also set it.
     mask = 0
     for record in added:
@@ -698,7 +713,11 @@ def _with_cell(
     for row in rows:
         if row not in removed:
             mask |= layout.rule_mask(base.operations[row], base.permissions[row])
-    return cells.set(pair, Cell(mask, added, rows))
+    return _as_map(cells).set(pair, Cell(mask, added, rows))
+
+
+def _as_map(cells: Cells) -> Map[PairKey, Cell]:
+    return cells if isinstance(cells, Map) else Map(cells)
 
 
 def _changed(

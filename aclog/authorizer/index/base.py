@@ -299,6 +299,8 @@ class Base:
 
     def resource(self, resource_type: int, name: str, *, literal: bool) -> int:
         """Return the number of a resource pattern, or -1."""
+        if self.core is not None and (number := self.core.resource(resource_type, name, literal)) != layout.NOT_TAKEN:
+            return number
         hashed = layout.resource_hash(resource_type, name.encode("utf-8", "surrogatepass"), literal=literal)
         return self.resources.find(layout.resource_key(resource_type, name, literal=literal), hashed)
 

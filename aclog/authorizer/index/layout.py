@@ -218,6 +218,8 @@ ASK_PYTHON = -1
 or range of a rare spelling, an address in more ranges than it has room for."""
 NO_RULE, RULE_OF_PYTHON = -1, -2
 """A core's rule if none matches, and where it leaves the order of the scan to the Python path."""
+NOT_TAKEN = -3
+"""A core's number of a resource pattern whose name is not UTF-8."""
 
 DOCUMENTED, IN_RANGES = 1, 2
 """Bits of a core's semantics: LITERAL `*` also covers names that begin with `*`; the host of an ACL may be a range."""
@@ -258,6 +260,9 @@ class Core(Protocol):
 
 class BaseCore(Core, Protocol):
     """A base without changes."""
+
+    def resource(self, resource_type: int, name: str, literal: bool, /) -> int:
+        """Return the number of a resource pattern, or -1 for an unknown one, or NOT_TAKEN."""
 
     def read_ranges(self) -> None:
         """Read the ranges that are hosts, which the first question in ranges does otherwise; without the GIL."""
