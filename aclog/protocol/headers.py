@@ -2,12 +2,14 @@
 
 import struct
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from typing import Any, TypeAlias
 
 from attrs import define, field, frozen
 
 from aclog.authorizer.interface import RequestContext
 from aclog.metalog.errors import DecodeError, EncodeError, MetadataError
+from aclog.metalog.native import maker
 from aclog.metalog.primitives import read_unsigned_varint
 from aclog.protocol import api_keys
 from aclog.protocol.api_keys import is_flexible
@@ -129,6 +131,9 @@ class RequestHeader:
     client_id: str | None
 
 
+_header = maker(RequestHeader, "api_key", "api_version", "correlation_id", "client_id")
+
+
 def decode_header(frame: bytes) -> tuple[RequestHeader, int]:
     """Decode the header of a request; return it with the position of the body. Tagged fields are skipped.
 
@@ -147,8 +152,7 @@ def decode_header(frame: bytes) -> tuple[RequestHeader, int]:
     if is_flexible(api_key, api_version):
         # Nearly no request has tagged fields in its header.
         position = position + 1 if frame[position : position + 1] == b"\0" else tagged_fields(frame, position)[1]
-    header = RequestHeader(api_key=api_key, api_version=api_version, correlation_id=correlation_id, client_id=client_id)
-    return header, position
+    return _header(api_key, api_version, correlation_id, client_id), position
 
 
 def _client_id(frame: bytes, length: int) -> tuple[str | None, int]:
@@ -230,14 +234,20 @@ class Request:
         return self._context  # type: ignore[return-value]
 
     def _make_context(self) -> RequestContext:
-        return RequestContext(
-            principal=self.session.principal_text,
-            host=self.session.host,
-            request_type=self.header.api_key,
-            listener_name=self.session.listener_name,
-            client_id=self.header.client_id or "",
-            correlation_id=self.header.correlation_id,
+        session, header = self.session, self.header
+        return _context(
+            session.principal_text,
+            session.host,
+            header.api_key,
+            session.listener_name,
+            header.client_id or "",
+            header.correlation_id,
         )
+
+
+make_request = maker(Request, "header", "body", "session", "frame", "_context")
+"""Makes a request of header, body, session and frame, and None: its context, made when it is read."""
+_context = maker(RequestContext, "principal", "host", "request_type", "listener_name", "client_id", "correlation_id")
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[bytes]]
@@ -246,6 +256,14 @@ Handler: TypeAlias = Callable[[Request], Awaitable[bytes]]
 RequestError, AuthorizerNotReadyError and AclRequestError become an error response for the whole request
 (protocol.responses). MalformedRequestError and OutcomeUnknownError close the connection without a response. Any
 other error is logged and becomes UNKNOWN_SERVER_ERROR.
+"""
+
+
+ShortHandler: TypeAlias = Callable[[Request], "tuple[Future[Any], Callable[[int, Any], bytes]] | None"]
+"""Begins a small request without a coroutine; None if the Handler is to handle it, and nothing has happened.
+
+Returns the future of the result, and a function from version and result to the response body. Raises as a Handler, and
+so may the future.
 """
 
 

@@ -48,7 +48,7 @@ from aclog.metalog.filelog.meta_properties import MetaProperties
 from aclog.metalog.machine import clock, randomness
 from aclog.metalog.primitives import random_uuid
 from aclog.metalog.records import BrokerEndpoint
-from aclog.protocol.headers import Handler
+from aclog.protocol.headers import Handler, ShortHandler
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS, ApiVersion, Features, served_by
 from aclog.protocol.session import ANONYMOUS
 from aclog.security.principals import Credentials, peer_principal
@@ -442,8 +442,9 @@ class Node:
         counted = self._authorizer and CountingAuthorizer(authorizer=self._authorizer, decisions=self.metrics.decisions)
         auth, controller, forwarder = AuthHelper(counted), None, None
         if self.config.is_controller:
-            handlers = self._make_controller(stack, auth)
-            controller = self._dispatcher(handlers, CONTROLLER_APIS, None)
+            apis = self._make_controller(stack, auth)
+            handlers = apis.handlers()
+            controller = self._dispatcher(handlers, CONTROLLER_APIS, None, apis.short_handlers())
             if self._topic_controller is None:
                 # Same process, single controller: no Envelope. On a shared log the active controller may be elsewhere.
                 forwarder = LocalForwarder(handlers)
@@ -463,7 +464,7 @@ class Node:
             advertised=self.advertised,
         )
 
-    def _make_controller(self, stack: AsyncExitStack, auth: AuthHelper) -> Mapping[int, Handler]:
+    def _make_controller(self, stack: AsyncExitStack, auth: AuthHelper) -> ControllerApis:
         common: dict[str, Any] = {
             "config": self.config,
             "cluster_id": self.meta.cluster_id,
@@ -492,7 +493,7 @@ class Node:
         )
         if topic is None:
             self._own_broker = apis.own_broker()
-        return apis.handlers()
+        return apis
 
     def _make_broker(self, stack: AsyncExitStack, auth: AuthHelper, forwarder: Forwarder | None) -> Dispatcher:
         channel: ControllerChannel = LocalChannel(self._own_broker)
@@ -564,10 +565,15 @@ class Node:
         return follower
 
     def _dispatcher(
-        self, handlers: Mapping[int, Handler], apis: Iterable[ApiVersion], identity: NodeIdentity | None
+        self,
+        handlers: Mapping[int, Handler],
+        apis: Iterable[ApiVersion],
+        identity: NodeIdentity | None,
+        short_handlers: Mapping[int, ShortHandler] | None = None,
     ) -> Dispatcher:
         return Dispatcher(
             handlers=handlers,
+            short_handlers=short_handlers or {},
             apis=served_by(apis, self.config.generation),
             metrics=self.metrics,
             features=self._features,

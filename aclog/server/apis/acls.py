@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -12,7 +13,15 @@ from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl
 from aclog.authorizer.audit import api_name
 from aclog.authorizer.codes import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from aclog.authorizer.index.base import LONGEST_REMEMBERED
-from aclog.authorizer.interface import Action, AuthorizationResult, Authorizer, AuthorizerSession, require_on_cluster
+from aclog.authorizer.interface import (
+    AclCreateResult,
+    Action,
+    AuthorizationResult,
+    Authorizer,
+    AuthorizerSession,
+    denied_on_cluster,
+    require_on_cluster,
+)
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, KafkaPrincipal
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG
 from aclog.config.listeners import access_property, has_kafkas_semantics
@@ -112,8 +121,14 @@ class AuthHelper:
             AuthorizerNotReadyError, InvalidRequestError: As Authorizer.authorize.
 
         """
-        if self.authorizer is not None:
+        if self.authorizer is None:
+            return
+        session = self._pinned_for or request.session.decisions_by(self.authorizer)
+        decided = session.decide(operation, *_CLUSTER)
+        if decided is None:
             require_on_cluster(self.authorizer, request.context, operation, lambda: _text(request))
+        elif not decided:
+            raise denied_on_cluster(operation, _text(request))
 
     def on_cluster(
         self, request: Request, operation: int, *, log_if_allowed: bool = True, log_if_denied: bool = True
@@ -218,6 +233,18 @@ class AclApis:
         if len(results) > MANY:
             return await asyncio.to_thread(create_acls_body, version, results)
         return create_acls_body(version, results)
+
+    def begin_create(
+        self, request: Request
+    ) -> "tuple[Future[list[AclCreateResult]], Callable[[int, list[AclCreateResult]], bytes]] | None":
+        """Begin `create_acls` of a common request (ShortHandler): requests to create few ACLs come by the thousand."""
+        body = request.body
+        if not isinstance(body, CreateAclsRequest):
+            return None
+        for each in body.creations:
+            _refuse_unknown(each)
+        authorizer = self._authorized(request, AclOperation.ALTER)
+        return authorizer.create_acls(request.context, body.creations), create_acls_body
 
     async def delete_acls(self, request: Request) -> bytes:
         """Delete the ACLs that match the filters; responds once that is committed."""

@@ -29,6 +29,7 @@ from aclog.protocol.headers import (
     Request,
     RequestError,
     RequestHeader,
+    ShortHandler,
     decode_header,
     response_header,
 )
@@ -604,6 +605,17 @@ class ControllerApis:
         envelopes = EnvelopeHandler(handlers=forwardable, apis=versions)
         handlers[api_keys.ENVELOPE] = self._authorized(AclOperation.CLUSTER_ACTION, envelopes.handle)
         return handlers
+
+    def short_handlers(self) -> dict[int, ShortHandler]:
+        """Return those of small requests (ShortHandler), each beside its handler."""
+        acls = AclApis(self.auth)
+
+        def create_acls(request: Request) -> "tuple[Future[Any], Callable[[int, Any], bytes]] | None":
+            """Require the active controller, then begin."""
+            self._check_active()
+            return acls.begin_create(request)
+
+        return {api_keys.CREATE_ACLS: create_acls}
 
     def _authorized(self, operation: int, handler: Handler) -> Handler:
         async def authorized(request: Request) -> bytes:

@@ -94,7 +94,7 @@ class Admission:
     _by_host: dict[str, int] = field(factory=dict, init=False)
     _slots: int = field(init=False)
     """Free request slots."""
-    _waiting: deque["asyncio.Future[None]"] = field(factory=deque, init=False)
+    _waiting: deque["asyncio.Future[None] | Callable[[], None]"] = field(factory=deque, init=False)
     """Requests without a slot, in order; a slot that becomes free goes to the first one."""
     _unsent: dict[Callable[[], None], int] = field(factory=dict, init=False)
     """Unsent response bytes of slow readers by the function that disconnects them, slowest first."""
@@ -147,11 +147,27 @@ class Admission:
             await self._handed()
         self._in_flight += 1
 
+    def enter_soon(self, begin: Callable[[], None]) -> None:
+        """Call `begin` once there is a request slot, at once or in turn with those that wait; `leave` frees it.
+
+        `begin` must not free it before it returns.
+        """
+        if self._slots > 0:
+            self._slots -= 1
+            self._in_flight += 1
+            begin()
+        else:
+            self._waiting.append(begin)
+
     def leave(self) -> None:
         """Free the request slot."""
         self._in_flight -= 1
         while self._waiting:
             turn = self._waiting.popleft()
+            if not isinstance(turn, asyncio.Future):
+                self._in_flight += 1
+                turn()
+                return
             if not turn.done():
                 turn.set_result(None)
                 return

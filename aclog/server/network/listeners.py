@@ -10,7 +10,8 @@ import logging
 import math
 import socket
 from asyncio.sslproto import SSLProtocol
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from ipaddress import IPv6Address, ip_address
 from ssl import MemoryBIO, SSLContext, SSLError, SSLObject, SSLSession, SSLSyscallError, SSLWantReadError
 from typing import Any, Literal, TypeAlias, cast
@@ -29,7 +30,7 @@ from aclog.protocol.session import ANONYMOUS, SecurityProtocol, Session
 from aclog.security.principals import AuthenticationError, Credentials
 from aclog.server.connection_budget import Slot
 from aclog.server.network.admission import UNCHARGED_BYTES, Admission
-from aclog.server.network.dispatch import Authentication, Dispatcher
+from aclog.server.network.dispatch import Authentication, Dispatcher, Outcome
 from aclog.server.telemetry import Metrics
 
 # Accepts connections on a listening socket, so that a refused one costs neither a handshake nor a task.
@@ -145,6 +146,12 @@ class FrameStream(asyncio.BufferedProtocol):
         """Whether nothing more is read: the client disconnected or closed its side, or this node stops."""
         self.on_end: Callable[[], object] | None = None
         """Called when reading ends; cancels a long poll whose client is gone."""
+        self.take: Callable[[bytes], bool] | None = None
+        """Given a small frame that came in one piece while the task waits for one: returns whether it handles it.
+
+        If so, `respond` or `hand_over` ends that, and until then the task receives no other frame. A task costs as much
+        as a small request does.
+        """
         self._admission, self._scratch = admission, scratch
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -153,6 +160,8 @@ class FrameStream(asyncio.BufferedProtocol):
         self._needed = 0
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._readable: asyncio.Future[None] | None = None
+        self._is_taken = False
+        self._rest: Callable[[], Awaitable[None]] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._writable = True
         self._paused = False
@@ -170,9 +179,11 @@ class FrameStream(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Append the bytes read; pause reading once enough is buffered."""
+        if self._readable is not None and not (self._is_taken or self._data) and self._take(nbytes):
+            return
         self._data += self._scratch[:nbytes]
         size = len(self._data)
-        if self._readable is not None and size >= self._needed:
+        if self._readable is not None and size >= self._needed and not self._is_taken:
             self._wake_reader()
         # Back-pressure: unread bytes in the socket close the client's TCP window.
         if size > max(self._needed, _AHEAD_BYTES) and self._transport is not None:
@@ -202,6 +213,41 @@ class FrameStream(asyncio.BufferedProtocol):
         self._writable = True
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
+
+    def _take(self, nbytes: int) -> bool:
+        """Have the bytes read handled if they are one frame that is taken; return whether they are."""
+        take, scratch = self.take, self._scratch
+        length = nbytes - 4
+        if take is None or not self.min_bytes <= length <= self.max_bytes or int.from_bytes(scratch[:4]) != length:
+            return False
+        self._is_taken = True
+        if take(scratch[4:nbytes].tobytes()):
+            return True
+        self._is_taken = False
+        return False
+
+    # Called for a frame that is taken
+
+    def begin_taken(self) -> None:
+        """Let no deadline run while the frame is handled."""
+        self.deadline = self.latest_deadline
+
+    def respond(self, head: bytes, body: bytes) -> None:
+        """End the handling of a frame with a small response."""
+        transport = self._transport
+        if transport is None or transport.is_closing() or transport.get_write_buffer_size():
+            self.hand_over(lambda: self.send(head, body))  # a client that reads slowly, or that is gone
+            return
+        transport.write((len(head) + len(body)).to_bytes(4, "big") + head + body)
+        self._set_deadline("idle", self._admission.limits.idle_seconds)
+        self._is_taken = False
+        if self.at_end or len(self._data) >= self._needed:
+            self._wake_reader()
+
+    def hand_over(self, rest: Callable[[], Awaitable[None]]) -> None:
+        """Let the connection's task do the rest of the handling; it fails if the rest does."""
+        self._rest = rest
+        self._wake_reader()
 
     # Called by the connection's task
 
@@ -302,6 +348,11 @@ class FrameStream(asyncio.BufferedProtocol):
                 await self._readable
             finally:
                 self._readable, self._needed = None, 0
+            if self._rest is not None:
+                rest, self._rest = self._rest, None
+                await rest()
+                self._is_taken = False
+                self._set_deadline("idle", self._admission.limits.idle_seconds)
         return True
 
     async def _write(self, data: bytes | memoryview, size: int) -> None:
@@ -328,7 +379,8 @@ class FrameStream(asyncio.BufferedProtocol):
 
     def _finish(self) -> None:
         self.at_end = True
-        self._wake_reader()
+        if not self._is_taken:
+            self._wake_reader()
         if self.on_end is not None:
             self.on_end()
 
@@ -449,6 +501,8 @@ class Connection:
     certificate_principal: Callable[[object], KafkaPrincipal]
     """Returns the principal of an SSLObject's peer, or raises AuthenticationError."""
     _authentication: Authentication = field(init=False)
+    _client: Session | None = field(default=None, init=False)
+    """The session of requests that are handled without the task."""
 
     def __attrs_post_init__(self) -> None:
         self._authentication = Authentication(
@@ -490,6 +544,8 @@ class Connection:
         self._count_as(session.principal)
         # Only now may the client send large frames, and draw on the main memory pool.
         stream.latest_deadline, stream.max_bytes, stream.pool = math.inf, limits.frame_bytes, self.admission.memory
+        if self.dispatcher.short_handlers:
+            self._client, stream.take = session, self._begin
         while (payload := await stream.next()) is not None:
             # SaslHandshake starts re-authentication, also on an expired session: the client may just be late.
             # In a session without an end it gets ILLEGAL_SASL_STATE from the dispatcher, as in Kafka.
@@ -499,7 +555,7 @@ class Connection:
                 if failed is not None:
                     return failed
                 stream.max_bytes = limits.frame_bytes
-                session = self._session()
+                self._client = session = self._session()
                 self._count_as(session.principal)
             # Checked per request, not by a timer: Kafka also closes an expired session at its next request (KIP-368).
             elif self._authentication.expired:
@@ -509,6 +565,33 @@ class Connection:
                 await self._handle(payload, session)
                 self.slot.is_busy = False
         return "client"
+
+    def _begin(self, payload: bytes) -> bool:
+        """Handle a short request without the task (FrameStream.take); it then has the same limits, and a response."""
+        client = self._client
+        if client is None or self._authentication.ends or not self.dispatcher.is_short(payload):
+            return False
+        self.slot.is_busy = True
+        self.stream.begin_taken()
+        self.admission.enter_soon(partial(self.dispatcher.begin, payload, client, self._end))
+        return True
+
+    def _end(self, outcome: Outcome) -> None:
+        """Send the response to a short request, or leave the rest of it to the task."""
+        if callable(outcome):
+            self.stream.hand_over(partial(self._finish, outcome))
+            return
+        self.slot.is_busy = False
+        self.stream.respond(*outcome)
+        self.admission.leave()
+
+    async def _finish(self, outcome: Callable[[], Awaitable[tuple[bytes, bytes]]]) -> None:
+        try:
+            head, body = await outcome()
+        finally:
+            self.admission.leave()
+        await self.stream.send(head, body)
+        self.slot.is_busy = False
 
     async def _handle(self, payload: bytes, session: Session) -> None:
         # Observers' long polls last up to 30 s: within the request limit they would block everything else.
