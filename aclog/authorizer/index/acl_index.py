@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product, starmap
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
 from attrs import define, field, frozen
@@ -804,6 +804,7 @@ def _check_content(base: Base, overlay: Overlay, uuid: UUID, codes: Codes, cell:
 
 
 _CHUNK = 512
+_Key = TypeVar("_Key", ResourceKey, PairKey)
 
 
 def merged_rows(
@@ -816,8 +817,22 @@ def merged_rows(
     keep = np.ones(len(base), np.bool_)
     keep[list(removed)] = False
     resource_of, pair_of = row_keys(base)
-    resources, resource_of = _numbered(base, base.resources, resource_of[keep], added, pause)
-    pairs, pair_of = _numbered(base, base.pairs, pair_of[keep], added, pause)
+    resources, resource_of = _numbered(
+        base.resources,
+        resource_of[keep],
+        map(key_of, added),
+        find=lambda key: base.resource(key[0], key[1], literal=key[2]),
+        encode=lambda key: resource_key(key[0], key[1], literal=key[2]),
+        pause=pause,
+    )
+    pairs, pair_of = _numbered(
+        base.pairs,
+        pair_of[keep],
+        ((record.principal, record.host) for record in added),
+        find=lambda key: base.pair(*key),
+        encode=lambda key: layout.pair_key(*key),
+        pause=pause,
+    )
     count = int(keep.sum())
     moved = np.cumsum(keep) - 1
     raw_codes = {int(moved[row]): kinds for row, kinds in base.raw_codes.items() if keep[row]}
@@ -839,16 +854,12 @@ def merged_rows(
     )
 
 
-def _resource_key(record: AccessControlEntryRecord) -> bytes:
-    kind, name, literal = key_of(record)
-    return resource_key(kind, name, literal=literal)
-
-
 def _raw_codes(added: Sequence[AccessControlEntryRecord]) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield the codes of a resource pattern that its key does not have, by row."""
     for n, record in enumerate(added):
-        key = _resource_key(record)
-        if (record.resource_type, record.pattern_type) != (key[0], key[-1]):
-            yield n, (record.resource_type, record.pattern_type)
+        kind, pattern = record.resource_type, record.pattern_type
+        if pattern not in _PATTERNS or not 0 <= kind < layout.TYPES:
+            yield n, (kind, pattern)
 
 
 def _codes(before: memoryview, keep: Bools, added: list[int]) -> Bytes:
@@ -856,27 +867,35 @@ def _codes(before: memoryview, keep: Bools, added: list[int]) -> Bytes:
 
 
 def _numbered(
-    base: Base,
     table: layout.KeyTable,
     numbers: layout.Int32s,
-    added: Sequence[AccessControlEntryRecord],
+    added: Iterable[_Key],
+    *,
+    find: Callable[[_Key], int],
+    encode: Callable[[_Key], bytes],
     pause: layout.Pause,
 ) -> tuple[layout.ByteStrings, layout.Int32s]:
-    """Return the keys that are used after the merge, and the number of each row's key."""
-    new: dict[bytes, int] = {}
+    """Return the keys that are used after the merge, and the number of each row's key.
+
+    `find` returns the number of a key in the table, or -1, and `encode` its bytes; each is called once for a key.
+    """
+    new: list[bytes] = []
+    known: dict[_Key, int] = {}
     added_numbers = []
-    for n, record in enumerate(added):
+    for n, key in enumerate(added):
         if n % _CHUNK == 0:
             pause()
-        if table is base.pairs:
-            key, number = layout.pair_key(record.principal, record.host), base.pair(record.principal, record.host)
-        else:
-            kind, name, literal = key_of(record)
-            key, number = resource_key(kind, name, literal=literal), base.resource(kind, name, literal=literal)
-        added_numbers.append(number if number >= 0 else new.setdefault(key, len(table) + len(new)))
+        number = known.get(key, -1)
+        if number < 0:
+            number = find(key)
+            if number < 0:
+                number = len(table) + len(new)
+                new.append(encode(key))
+            known[key] = number
+        added_numbers.append(number)
     numbers = np.concatenate((numbers, np.array(added_numbers, np.int32)))
     offsets = np.asarray(table.offsets).astype(np.int64)
-    keys = layout.ByteStrings(offsets, np.frombuffer(table.data, np.uint8)).joined(layout.ByteStrings.of(list(new)))
+    keys = layout.ByteStrings(offsets, np.frombuffer(table.data, np.uint8)).joined(layout.ByteStrings.of(new))
     used = np.bincount(numbers, minlength=len(keys)) > 0
     if not used.all():
         keys = keys.take(np.flatnonzero(used), pause)

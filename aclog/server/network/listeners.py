@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from ipaddress import IPv6Address, ip_address
 from ssl import MemoryBIO, SSLContext, SSLError, SSLObject, SSLSession, SSLSyscallError, SSLWantReadError
+from struct import Struct
 from typing import Any, Literal, TypeAlias, cast
 
 from attrs import define, field
@@ -117,6 +118,7 @@ Reason: TypeAlias = Literal[
 """Why a connection ended. `client`: the client closed it; `crowded`: its network held more than others, who came when
 there was no room; `unanswered`: the outcome of a request is unknown."""
 
+_LENGTH = Struct(">i")
 _READ_BYTES = 64 << 10
 _AHEAD_BYTES = 16 << 10
 """Buffered bytes of pipelined requests while one is handled; the rest waits in the socket."""
@@ -218,7 +220,7 @@ class FrameStream(asyncio.BufferedProtocol):
         """Have the bytes read handled if they are one frame that is taken; return whether they are."""
         take, scratch = self.take, self._scratch
         length = nbytes - 4
-        if take is None or not self.min_bytes <= length <= self.max_bytes or int.from_bytes(scratch[:4]) != length:
+        if take is None or not self.min_bytes <= length <= self.max_bytes or _LENGTH.unpack_from(scratch)[0] != length:
             return False
         self._is_taken = True
         if take(scratch[4:nbytes].tobytes()):
