@@ -181,11 +181,12 @@ class FrameStream(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Append the bytes read; pause reading once enough is buffered."""
-        if self._readable is not None and not (self._is_taken or self._data) and self._take(nbytes):
+        waiting = self._readable
+        if waiting is not None and not (self._is_taken or self._data or waiting.done()) and self._take(nbytes):
             return
         self._data += self._scratch[:nbytes]
         size = len(self._data)
-        if self._readable is not None and size >= self._needed and not self._is_taken:
+        if waiting is not None and size >= self._needed and not self._is_taken:
             self._wake_reader()
         # Back-pressure: unread bytes in the socket close the client's TCP window.
         if size > max(self._needed, _AHEAD_BYTES) and self._transport is not None:

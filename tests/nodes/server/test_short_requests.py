@@ -25,6 +25,7 @@ from aclog.server.apis.acls import AuthHelper
 from aclog.server.controller.apis import ControllerApis
 from aclog.server.controller.quorum_controller import QuorumController
 from aclog.server.loops import LoopFuture, committed
+from aclog.server.network.listeners import FrameStream, scratch_buffer
 from aclog.server.telemetry import CountingAuthorizer
 from aclog.snapshots.publisher import Publisher
 from tests.support.fakes.memory_log import MemoryLog
@@ -285,6 +286,44 @@ def test_a_node_that_stops_answers_first():
         assert body_after(await client.frame()) == CREATED
         await stopping
         assert await client.closed()
+
+    run(scenario, apis=CONTROLLER_APIS)
+
+
+class Transport(asyncio.Transport):
+    """Keeps what is written."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = b""
+
+    def set_write_buffer_limits(self, high=None, low=None):
+        pass
+
+    def get_write_buffer_size(self):
+        return 0
+
+    def is_closing(self):
+        return False
+
+    def write(self, data):
+        self.written += data
+
+
+def test_a_frame_that_comes_after_the_task_was_woken_is_the_tasks():
+    async def scenario(served):
+        scratch, taken = scratch_buffer(), []
+        stream = FrameStream(served.admission, scratch)
+        stream.connection_made(Transport())
+        stream.take = lambda payload: taken.append(payload) or True
+        waiting = asyncio.ensure_future(stream.next())
+        await asyncio.sleep(0)
+        stream.finish()
+        whole = request(3, [creation(3)])
+        scratch[: len(whole)] = whole
+        stream.buffer_updated(len(whole))
+        assert await waiting == whole[4:]
+        assert not taken
 
     run(scenario, apis=CONTROLLER_APIS)
 
