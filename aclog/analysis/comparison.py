@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis import regions
 from aclog.analysis.engine.exploration import Exploration, cell_of, changed_cells, scope_of, whole_scope
@@ -32,6 +32,7 @@ from aclog.authorizer.codes import ResourceType
 from aclog.authorizer.standard import ALL_KNOWN, Premise, Premises
 from aclog.authorizer.symbols import SYMBOLS
 from aclog.metalog.errors import printable
+from aclog.metalog.values import define, frozen
 
 if TYPE_CHECKING:
     import pandas as pd

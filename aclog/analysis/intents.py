@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from aclog.analysis.regions import Principals, Query

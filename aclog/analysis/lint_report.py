@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 from urllib.parse import quote
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.lint import related, single, spelling
 from aclog.analysis.lint.finding import Finding, Lint, LintContext, RuleTable, Severity
@@ -38,6 +38,7 @@ from aclog.authorizer.index.layout import rule_mask
 from aclog.authorizer.spellings import is_unexpanded
 from aclog.authorizer.symbols import is_symbol
 from aclog.metalog.errors import ConfigError, plural, printable
+from aclog.metalog.values import frozen
 
 # The catalogue: every lint of the modules of lints.
 

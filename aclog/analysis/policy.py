@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.regions import Literal, NamePart, Request, Root
 from aclog.authorizer.acl import (
@@ -33,6 +33,7 @@ from aclog.authorizer.settings import Generation, GenerationPair, Settings
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.authorizer.symbols import is_symbol, known_beginning
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 
 # ACLs whose host is a range of addresses: the only ones on which generations of Kafka differ.
 

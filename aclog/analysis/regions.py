@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Address
 from itertools import chain, count
 from typing import NamedTuple, Protocol, Self, TypeAlias, TypeGuard
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.acl import (
     NO_ORIGINS,
@@ -37,6 +37,7 @@ from aclog.authorizer.codes import (
 )
 from aclog.authorizer.index.layout import begins_with_one, outermost, prefix_range
 from aclog.metalog.errors import printable, without_marks
+from aclog.metalog.values import frozen
 
 # A set of client addresses: some addresses and ranges, or all except some.
 

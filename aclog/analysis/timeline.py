@@ -7,7 +7,7 @@ from heapq import merge
 from itertools import chain, groupby
 from typing import Final, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.comparison import allowed, denied, differences
 from aclog.analysis.engine.host_classes import is_address, partition
@@ -38,6 +38,7 @@ from aclog.authorizer.index.layout import known_type, matched_operations
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.settings import Generation, Settings, controllers_decide, is_set, pattern_text
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.deciding_kafka import KafkaChange
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image

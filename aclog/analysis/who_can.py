@@ -8,7 +8,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.comparison import allowed, differences
 from aclog.analysis.engine.host_classes import Partition, is_address, partition
@@ -72,6 +72,7 @@ from aclog.authorizer.explain import located_text
 from aclog.authorizer.index.layout import ALL_OPERATIONS, matched_operations, rule_mask
 from aclog.authorizer.index.queries import rules_of
 from aclog.authorizer.settings import Settings, is_set, name_text
+from aclog.metalog.values import define, frozen
 
 # The extent of a permission on the names of a question: all names with a prefix, or some.
 

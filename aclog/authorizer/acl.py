@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from unicodedata import decimal
 from uuid import UUID
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.codes import (
     CLUSTER_NAME,
@@ -32,6 +32,7 @@ from aclog.metalog.json_object import json_string, text_field
 from aclog.metalog.native import maker, regex
 from aclog.metalog.primitives import parse_uuid, uuid_text
 from aclog.metalog.records import AccessControlEntryRecord, acl_record
+from aclog.metalog.values import frozen
 
 # ACLs, resource patterns and filters, with Kafka's names and codes (org.apache.kafka.common.acl and .resource).
 

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import (
     CODES,
@@ -43,6 +43,7 @@ from aclog.metalog.errors import SYMBOL_START, ConfigError, DecodeError, ReplayE
 from aclog.metalog.native import np, regex
 from aclog.metalog.primitives import ZERO
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.values import define, frozen
 
 if TYPE_CHECKING:
     from aclog.authorizer.index.rule_columns import RuleColumns

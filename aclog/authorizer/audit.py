@@ -9,13 +9,12 @@ from enum import IntEnum, StrEnum
 from functools import cache
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from attrs import frozen
-
 from aclog.authorizer.acl import StandardAclWithId, code_name
 from aclog.authorizer.acls_image import AclsImage, Decision
 from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.metalog.native import regex
+from aclog.metalog.values import frozen
 
 # Audit hooks: receivers of an authorizer's decisions, and the outcomes that a hook selects.
 

@@ -5,8 +5,6 @@ from functools import lru_cache
 from typing import TypeAlias
 from uuid import UUID
 
-from attrs import frozen
-
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl, address_number, code_name, parse_cidr, record_of
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import CLUSTER_NAME, AclOperation, AclPermissionType, PatternType, ResourceType
@@ -16,6 +14,7 @@ from aclog.authorizer.symbols import symbol_refusal
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.native import regex
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.values import frozen
 
 # The checks of CreateAcls on a single ACL: in a broker's parser, in AclApis and in AclControlManager, in this order.
 

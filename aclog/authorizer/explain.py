@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import (
     NO_ORIGINS,
@@ -46,6 +46,7 @@ from aclog.authorizer.settings import is_set, pattern_text
 from aclog.authorizer.spellings import ANY_ADDRESSES, misspelling
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.values import define, frozen
 
 # The options of an explanation, besides the ACLs and the request.
 

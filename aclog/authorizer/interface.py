@@ -6,11 +6,12 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, StandardAclWithId, code_name, code_repr
 from aclog.authorizer.codes import CLUSTER_NAME, AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import MetadataError, printable
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import Self
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.acl import ResourcePattern, code_name
 from aclog.authorizer.acl import parse_name as parse_enum_name
@@ -16,6 +16,7 @@ from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, Pattern
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.native import regex
+from aclog.metalog.values import frozen
 
 # The properties of the authorizer: `super.users`, `allow.everyone.if.no.acl.found` and `aclog.cidr.enabled`.
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
-from attrs import Factory, define, field, frozen
+from attrs import Factory, field
 from attrs.converters import optional
 from attrs.validators import min_len
 
@@ -72,6 +72,7 @@ from aclog.authorizer.interface import (
     UndecidedSession,
 )
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, acl_text, code_name, resource_of
 from aclog.authorizer.codes import SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourceType
@@ -26,6 +26,7 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError, MetadataError, plural
 from aclog.metalog.primitives import random_uuid
 from aclog.metalog.records import MetadataRecord
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.image import METADATA_VERSION
 from aclog.sources.live import connect_to_first
 from aclog.sources.server_flags import client_security, parse_servers

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
-from attrs import define, evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.acl import AclBindingFilter
 from aclog.authorizer.codes import WILDCARD, PatternType
@@ -15,6 +15,7 @@ from aclog.cli.flags.common import Output
 from aclog.cli.images import RULE_COLUMNS
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import plural
+from aclog.metalog.values import define, frozen
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.history import Change
 from aclog.snapshots.moments import Moment, first_later, milliseconds, moment_text

@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
 
-from attrs import asdict, evolve, field, frozen
+from attrs import asdict, evolve, field
 
 from aclog.authorizer.acl import (
     NO_ORIGINS,
@@ -34,6 +34,7 @@ from aclog.cli.flags.target import ZOOKEEPER_HELP, RuleFlags, TargetFlags, Targe
 from aclog.cli.images import ORIGIN_COLUMNS, PLACE, RULE_COLUMNS, RangeWatch
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat, Row
 from aclog.terminal.notices import tracked

@@ -4,8 +4,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from attrs import define
-
 from aclog.authorizer.acl import ResourcePattern, enum_field
 from aclog.authorizer.acls_image import PROBE, AclsImage
 from aclog.authorizer.codes import AclOperation, ResourceType
@@ -17,6 +15,7 @@ from aclog.cli.flags.common import AuthorizerFlags, Output
 from aclog.cli.flags.question import Request
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.json_object import json_string, parse_object, text_field
+from aclog.metalog.values import define
 from aclog.ops.policies import each_generation
 from aclog.snapshots.image import Image
 from aclog.snapshots.image_file import check_mapping

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Annotated
 
-from attrs import evolve, frozen
+from attrs import evolve
 from click.exceptions import Exit
 
 from aclog.analysis.comparison import rows_of_each
@@ -29,6 +29,7 @@ from aclog.cli.flags.question import AnswerFlags, asked_principals
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import plural, printable
+from aclog.metalog.values import frozen
 from aclog.ops.check import (
     EQUAL,
     Asked,

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import click
-from attrs import frozen
 from click.shell_completion import CompletionItem, _resolve_context, _resolve_incomplete
 
 from aclog.authorizer.codes import WILDCARD, ResourceType
@@ -26,6 +25,7 @@ from aclog.cli.flags.common import group_from
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Argument, FilePath, Group, complete_contexts
 from aclog.metalog.errors import printable
+from aclog.metalog.values import frozen
 from aclog.sources.choice import SourceSelection, choose_source
 from aclog.terminal.output import emit
 

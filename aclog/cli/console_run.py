@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from attrs import define, evolve, frozen
+from attrs import evolve
 from prometheus_client import Gauge, PlatformCollector, ProcessCollector
 
 from aclog.authorizer.acl import ChangePlace, Origin, Origins, StandardAcl
@@ -51,6 +51,7 @@ from aclog.console.shared import LineFile, Precedence
 from aclog.console.web.app import WebConsole
 from aclog.console.web.rendering import asset_version
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.values import define, frozen
 from aclog.ops.extras import need_usage_extra
 from aclog.ops.plan import DesiredRules, place_settings
 from aclog.ops.policies import settings_of

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 from click.exceptions import Exit
 
 from aclog.cli.app import is_about_contexts
@@ -13,6 +13,7 @@ from aclog.cli.flags.common import Output, OutputFlags, flag_generation, format_
 from aclog.cli.flags.source import parse_modules
 from aclog.cli.options import Argument, Group, Option, chosen_context, complete_contexts
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.values import frozen
 from aclog.sources.contexts import KINDS, ChosenContext, Context, ContextFile, shown_value, warn_of_readers
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, json_text
 from aclog.terminal.output import emit, say, warn

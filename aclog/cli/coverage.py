@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import numpy as np
-from attrs import field, frozen
+from attrs import field
 from click.exceptions import Exit
 
 from aclog.authorizer.audit import Reason
@@ -24,6 +24,7 @@ from aclog.cli.flags.common import Output
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError, plural, printable
+from aclog.metalog.values import frozen
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import note, optional_time_text, say, time_text
 from aclog.terminal.tables import aligned

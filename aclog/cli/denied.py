@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from attrs import field, frozen
+from attrs import field
 from click.exceptions import Exit
 
 from aclog.cli.flags.accesses import AccessesFlags
@@ -11,6 +11,7 @@ from aclog.cli.flags.common import AuthorizerFlags, check_one_stdin, stdin_among
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
+from aclog.metalog.values import frozen
 
 # The flags besides the source and the log.
 

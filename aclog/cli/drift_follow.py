@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from attrs import define, field
+from attrs import field
 
 from aclog.cli.drift_report import drift_row, drift_text, look
 from aclog.cli.flags.commands import DriftFlags
@@ -13,6 +13,7 @@ from aclog.cli.follow import FollowerStatus, serving
 from aclog.cli.plan import wanted_of
 from aclog.cli.signals import Stop, on_signals
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, printable
+from aclog.metalog.values import define
 from aclog.ops.plan import read_wanted_rules
 from aclog.planning.planner import Drift
 from aclog.sources.acl_lines import STDIN

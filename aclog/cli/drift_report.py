@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from attrs import frozen
-
 from aclog.authorizer.acl import acl_text, object_of_rule
 from aclog.authorizer.acls_image import acl_of_content
 from aclog.cli.flags.commands import DriftFlags
@@ -14,6 +12,7 @@ from aclog.cli.flags.target import TargetFlags, place_address
 from aclog.cli.images import ACL_COLUMNS
 from aclog.cli.plan import wanted_of
 from aclog.metalog.errors import plural, printable
+from aclog.metalog.values import frozen
 from aclog.ops.plan import read_wanted_rules
 from aclog.planning.planner import Drift, DriftKind, drift_of
 from aclog.targets.opening import FoundPlace, find_place

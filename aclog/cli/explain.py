@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated
 
-from attrs import evolve, frozen
+from attrs import evolve
 from click.exceptions import Exit
 
 from aclog.analysis.intents import Intent
@@ -28,6 +28,7 @@ from aclog.cli.flags.question import PANEL, AnswerFlags, Request, RequestFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import printable
+from aclog.metalog.values import frozen
 from aclog.ops.policies import EachGeneration, StatedSettings, each_generation, warn_of_super_users
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.snapshots.image import Image, StateSource

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.lint.finding import Finding, LintContext
 from aclog.analysis.lint_report import LintReport, LocatedRule, lint
@@ -38,6 +38,7 @@ from aclog.console.findings import (
 )
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.primitives import current_time_ms, elapsed_seconds
+from aclog.metalog.values import define, frozen
 from aclog.ops.lint import LintInputs, for_each, lint_inputs, lint_report, not_judged, sure
 from aclog.ops.plan import DesiredRules, read_wanted_rules
 from aclog.ops.policies import existing_topics

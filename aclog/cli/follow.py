@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 from uuid import UUID
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, PlatformCollector, ProcessCollector, generate_latest
 
 from aclog.analysis.comparison import Compared, Comparison, rows_of_each
@@ -30,6 +30,7 @@ from aclog.cli.signals import on_signals
 from aclog.config.node_config import HostPort
 from aclog.metalog.errors import ConfigError, LogError, plural, printable
 from aclog.metalog.records import AccessControlEntryRecord
+from aclog.metalog.values import define, frozen
 from aclog.ops.policies import difference_objects
 from aclog.server.http_endpoint import HttpEndpoint
 from aclog.snapshots.deciding_kafka import generation_pairs, kafka_of_both, kafka_text

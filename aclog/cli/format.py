@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.cli.options import Argument, Group, Option
+from aclog.metalog.values import frozen
 from aclog.terminal.output import note, say
 
 app = Group()

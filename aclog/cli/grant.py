@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from attrs import evolve, frozen
+from attrs import evolve
 from click.exceptions import Exit
 
 from aclog.analysis.policy import marked, only_on
@@ -31,6 +31,7 @@ from aclog.cli.plan import (
     write_plan,
 )
 from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.values import frozen
 from aclog.ops.plan import place_settings
 from aclog.planning.granting import (
     AccessRequest,

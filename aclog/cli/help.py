@@ -7,11 +7,11 @@ from textwrap import dedent, wrap
 from typing import Annotated, Any
 
 import click
-from attrs import frozen
 
 from aclog.cli.app import LazyCommand
 from aclog.cli.listing import FORMER
 from aclog.cli.options import Argument, Group
+from aclog.metalog.values import frozen
 
 # `aclog help`: a command's page, as the manual has it.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from enum import Enum, IntEnum
 from itertools import chain
 
-from attrs import define, field
+from attrs import field
 
 from aclog.authorizer.acl import (
     NO_ORIGINS,
@@ -24,6 +24,7 @@ from aclog.authorizer.settings import Generation
 from aclog.authorizer.symbols import symbol_refusal
 from aclog.metalog.errors import ConfigError, MetadataError, is_newer_kafka, noun, plural
 from aclog.metalog.primitives import uuid_text
+from aclog.metalog.values import define
 from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.terminal.columns import Column

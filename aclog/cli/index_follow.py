@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final, Protocol
 
-from attrs import define, field
+from attrs import field
 
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.common import Output
@@ -12,6 +12,7 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.index_update import AddedRun, IndexRuns, NothingTakenError, note_waiting, taken_row
 from aclog.cli.signals import Stop, on_signals
 from aclog.metalog.errors import ConfigError, MetadataError, plural
+from aclog.metalog.values import define
 from aclog.ops.usage import SMALL, few, note_input, stated_format, workers_for, zone_of
 from aclog.sources.acl_lines import STDIN
 from aclog.sources.choice import ChosenSource

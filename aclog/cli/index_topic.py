@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from attrs import define, field
+from attrs import field
 
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.common import Output
@@ -15,6 +15,7 @@ from aclog.config.client_config import librdkafka_properties
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.primitives import current_time_ms
 from aclog.metalog.topiclog import TopicId, TopicSettings
+from aclog.metalog.values import define
 from aclog.ops.usage import TOPIC_SCHEME, note_input, stated_format, workers_for, zone_of
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.output import time_text, warn

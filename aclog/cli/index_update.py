@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final, Self
 
-from attrs import asdict, define, field, frozen
+from attrs import asdict, field
 
 from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import Settings
@@ -16,6 +16,7 @@ from aclog.cli.flags.common import Output
 from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import define, frozen
 from aclog.ops.policies import read_premises, refuse_unless_known
 from aclog.ops.usage import Judging, warn_of_long_lines, warn_of_rejects, warn_of_unread
 from aclog.sources.choice import ChosenSource

@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 from click.exceptions import Exit
 
 from aclog.analysis.comparison import differences
@@ -28,6 +28,7 @@ from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.text_forms import comma_parts
+from aclog.metalog.values import frozen
 from aclog.ops.lint import Linted, has_streams, lint_objects, lint_source, merged_logs
 from aclog.ops.policies import refuse_unless_known
 from aclog.sources.accesses import SeenAccesses, is_stream, read_seen_accesses

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import field
 from click.exceptions import Exit
 
 from aclog.cli.flags.common import Output, ShowSecrets
@@ -43,6 +43,7 @@ from aclog.metalog.filelog.verify import Finding, FindingKind
 from aclog.metalog.filelog.verify import verify as filelog_verify
 from aclog.metalog.text_forms import Json, control_json, record_json
 from aclog.metalog.topic_message import MessageBatch, read_batch
+from aclog.metalog.values import define, frozen
 from aclog.server.controller.activation import LOG_DIRECTORY, lock_checkpoints
 from aclog.server.controller.shared import (
     IDENTITY_FILE,

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import attrs
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.cli.flags.accesses import ACCESSES_PANEL, AccessesFormat, AccessesTimezone
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from aclog.mcp.tools import Fixed

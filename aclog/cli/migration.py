@@ -4,13 +4,14 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 
-from attrs import Factory, define, evolve, field
+from attrs import Factory, evolve, field
 
 from aclog.authorizer.acl import acl_text
 from aclog.cli.flags.commands import MetadataLogFlags, ModeFlags, ZooKeeperFlags
 from aclog.cli.flags.common import Output, RemovalFlags
 from aclog.cli.images import ACL_COLUMNS
 from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.values import define
 from aclog.ops.migrate import (
     LargeRemoval,
     Migration,

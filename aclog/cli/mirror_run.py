@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
-from attrs import frozen
-
 from aclog.cli.follow import FollowerStatus, serving
 from aclog.cli.signals import on_signals
 from aclog.cli.snapshot import complete_image_files, make_image_file
@@ -18,6 +16,7 @@ from aclog.client.quorum_log import QuorumLog, QuorumMirror
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.filelog.files import LogEnd
 from aclog.metalog.filelog.mirror import MirrorLog, open_mirror
+from aclog.metalog.values import frozen
 from aclog.terminal.notices import progress
 from aclog.terminal.output import note
 

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from time import sleep
 
-from attrs import define, evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.codes import ResourceType
 from aclog.cli.flags.commands import PdpFlags
@@ -36,6 +36,7 @@ from aclog.console.pdp.workers import AnsweredOffsets
 from aclog.console.shared import LineFile
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.values import define, frozen
 from aclog.ops.policies import settings_of
 from aclog.snapshots.image import StateSource
 from aclog.sources.checkpoint import CheckpointSource

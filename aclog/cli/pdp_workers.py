@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
-from attrs import define, field, frozen
+from attrs import field
 from click.exceptions import Exit
 
 from aclog.cli.app import BAD_INPUT, error_text
@@ -22,6 +22,7 @@ from aclog.cli.serving import STOP_S, Health
 from aclog.console.pdp.workers import WorkerBoard
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.values import define, frozen
 from aclog.server.http_endpoint import HttpEndpoint
 from aclog.terminal.output import complain, say, warn
 

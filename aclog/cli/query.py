@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.cli.flags.accesses import ACCESSES_PANEL, AccessesFormat, AccessesTimezone, given_accesses
 from aclog.cli.flags.common import AuthorizerFlags, OutputFlags, format_option
 from aclog.cli.flags.repository import choice_of_lint, settings_of_lint
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Argument, Group, Option
+from aclog.metalog.values import frozen
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat
 
 if TYPE_CHECKING:

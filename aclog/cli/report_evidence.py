@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.cli.flags.accesses import ACCESSES_PANEL, AccessesFormat, AccessesTimezone
 from aclog.cli.flags.common import AuthorizerFlags
@@ -16,6 +16,7 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.text_forms import comma_parts
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from aclog.analysis.policy import Policy

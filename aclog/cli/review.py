@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 from click.exceptions import Exit
 
 from aclog.analysis.review.comment import comment_of_clusters
@@ -29,6 +29,7 @@ from aclog.cli.flags.source import (
 from aclog.cli.options import Argument, Group, Option
 from aclog.cli.signals import ending_interrupts
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.ops.lint import has_streams, merged_logs
 from aclog.ops.review import Reviewed, review_change, review_objects, sarif_log
 from aclog.ops.review_sides import NEVER, ReviewedChange

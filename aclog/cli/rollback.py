@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from attrs import field, frozen
+from attrs import field
 from click.exceptions import Exit
 
 from aclog.cli.flags.accesses import given_accesses
@@ -21,6 +21,7 @@ from aclog.cli.plan import (
     take_plan_file,
     write_plan,
 )
+from aclog.metalog.values import frozen
 from aclog.ops.plan import place_settings
 from aclog.planning.plan import JournalError
 from aclog.planning.planner import DeleteLimit, change_back, make_plan

@@ -13,7 +13,6 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
-from attrs import frozen
 from starlette.requests import ClientDisconnect
 
 from aclog.config.node_config import HostPort
@@ -30,6 +29,7 @@ from aclog.console.connections import (
 from aclog.console.live import LivePremises, LiveState
 from aclog.console.pdp.direct import Answering, DirectConnection
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.server.connection_budget import ConnectionBudget
 from aclog.server.http_endpoint import Check, HttpEndpoint
 from aclog.server.loops import prepare_collector

@@ -8,7 +8,9 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, TypeVar
 
-from attrs import define, field
+from attrs import field
+
+from aclog.metalog.values import define
 
 _T = TypeVar("_T")
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import acl_text
 from aclog.cli.flags.common import FollowerFlags, RemovalFlags
@@ -21,6 +21,7 @@ from aclog.client.errors import LoginError
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, plural, printable
 from aclog.metalog.primitives import uuid_text
+from aclog.metalog.values import define, frozen
 from aclog.ops.export_rows import change_row, row_line
 from aclog.ops.first_poll import FirstPoll
 from aclog.ops.removal_limit import RemovalLimit

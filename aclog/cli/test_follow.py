@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from enum import Enum
 from typing import TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 from prometheus_client import Counter
 
 from aclog.analysis.policy import Policy
@@ -25,6 +25,7 @@ from aclog.cli.signals import on_signals
 from aclog.cli.test_report import SelectingFlags
 from aclog.config.node_config import HostPort
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, printable
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.deciding_kafka import deciding_kafka, kafka_text
 from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import Followed, follow

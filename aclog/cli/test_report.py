@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import yaml
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.analysis.policy import Policy, is_allowed, only_on
 from aclog.analysis.regions import JsonObject, Request, witness
@@ -31,6 +31,7 @@ from aclog.cli.flags.common import AuthorizerFlags, Output, check_one_stdin
 from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_of
 from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import ConfigError, MetadataError, plural, printable
+from aclog.metalog.values import define, frozen
 from aclog.ops.policies import policies_of, read_premises
 from aclog.ops.test import (
     MOST_EXPLAINED,

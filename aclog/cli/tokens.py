@@ -9,8 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-from attrs import frozen
-
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.cli.app import writes_to_source
@@ -22,6 +20,7 @@ from aclog.client.requests import DelegationToken, create_token, describe_tokens
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import DelegationTokenRecord
+from aclog.metalog.values import frozen
 from aclog.snapshots.moments import milliseconds
 from aclog.sources.choice import ChosenSource
 from aclog.sources.live import connect_to_first

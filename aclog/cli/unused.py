@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from attrs import field, frozen
+from attrs import field
 from click.exceptions import Exit
 
 from aclog.authorizer.acl import StandardAclWithId
@@ -19,6 +19,7 @@ from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file
 from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import noun, printable
+from aclog.metalog.values import frozen
 from aclog.ops.tables import rule_text
 from aclog.ops.unused import brokers_text, silence_text, time_of, unused_objects, why_unjudged
 from aclog.sources.acl_lines import change_line

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow.compute as pc
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.analysis.lint.finding import Severity
 from aclog.analysis.lint_report import RULE_FIELDS, LocatedRule
@@ -21,6 +21,7 @@ from aclog.metalog.codec import encode_acl
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, plural
 from aclog.metalog.primitives import ZERO
+from aclog.metalog.values import frozen
 from aclog.ops.unused import brokers_text, decided_by, proved, silence_text, time_of, unread_of_rule, why_unjudged
 from aclog.ops.usage import DEFAULT_DAYS, Judging, days_text, unknown_kafka, window_report
 from aclog.sources.logs import cluster_id_of

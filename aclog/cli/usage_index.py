@@ -7,13 +7,12 @@ text.
 from pathlib import Path
 from typing import Annotated
 
-from attrs import frozen
-
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.common import AuthorizerFlags, check_one_stdin, stdin_among
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
+from aclog.metalog.values import frozen
 
 # The flags besides the source and the log.
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
 
 from aclog.authorizer.acl import StandardAclWithId, acl_text
 from aclog.authorizer.acls_image import Action
@@ -22,6 +21,7 @@ from aclog.cli.images import ACL_COLUMNS, RULE_COLUMNS
 from aclog.cli.transfer.output import write_change_file
 from aclog.cli.unused import UNREAD_COLUMN
 from aclog.metalog.errors import plural, printable
+from aclog.metalog.values import frozen
 from aclog.ops.tables import rule_text
 from aclog.ops.usage import (
     FEW,

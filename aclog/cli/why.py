@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 from click.exceptions import Exit
 
 from aclog.analysis.intents import Intent, Need, needs_of, requests_of
@@ -36,6 +36,7 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import frozen
 from aclog.ops.near import meant_principal, unknown_topics
 from aclog.ops.policies import StatedSettings, each_generation, policy_of, read_premises, settings_of
 from aclog.ops.why import Since, answer_since

@@ -15,7 +15,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import field
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
@@ -31,6 +31,7 @@ from aclog.client.errors import (
 )
 from aclog.config.node_config import ClientSecurity, HostPort, TlsSettings
 from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.values import define, frozen
 from aclog.protocol import api_keys, error_codes
 from aclog.protocol.headers import FrameBuffer, RequestHeader, decode_response_header, encode_header, frame
 from aclog.protocol.messages import decode_response, encode_request, message_type

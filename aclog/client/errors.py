@@ -5,10 +5,9 @@ from itertools import product
 from typing import TypeVar
 from uuid import UUID
 
-from attrs import frozen
-
 from aclog.metalog.control_records import KRaftVoters
 from aclog.metalog.errors import LogError, MetadataError
+from aclog.metalog.values import frozen
 from aclog.protocol import api_keys
 
 # Errors of client connections.

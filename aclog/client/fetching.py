@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, NoReturn, Self, TypeAlias
 from uuid import UUID
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.client.connection import Connection, Role, role_of
 from aclog.client.errors import (
@@ -24,6 +24,7 @@ from aclog.metalog.committed_log import CommittedLog
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError, ReplayError
 from aclog.metalog.machine import clock, randomness
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.values import define, frozen
 from aclog.protocol import error_codes
 from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import message_type

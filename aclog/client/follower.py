@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.client.errors import FollowingEndedError, TransientReadError, check_same_voters, retriable
 from aclog.metalog.committed_log import LogReader
@@ -12,6 +12,7 @@ from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.filelog.files import CheckpointFile
 from aclog.metalog.machine import threads
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.publisher import Progress, Publisher, recover_log
 
 Notify: TypeAlias = Callable[[str], None]

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from attrs import define, field
+from attrs import field
 
 from aclog.client.connection import Connection, connect
 from aclog.client.errors import LoginError, QuorumRefusedError, TransientReadError, check_same_voters, retriable
@@ -32,6 +32,7 @@ from aclog.metalog.filelog.files import CheckpointFile, checkpoint_name
 from aclog.metalog.filelog.mirror import MirrorLog
 from aclog.metalog.machine import clock, disk, threads
 from aclog.metalog.primitives import current_time_ms, elapsed_seconds
+from aclog.metalog.values import define
 from aclog.snapshots.image import Freshness
 from aclog.snapshots.publisher import recover
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import acl_of_content, columns_of_contents
@@ -21,6 +21,7 @@ from aclog.credentials.scram import CredentialInfo, UserCredentials
 from aclog.metalog.codec import ACL_CONTENT, encode_acl
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.primitives import ZERO
+from aclog.metalog.values import frozen
 from aclog.protocol import api_keys, error_codes
 from aclog.protocol.acls import FIRST_COMPACT, REQUESTER_SINCE, check_listing, decode_listing, listing_digest
 from aclog.protocol.headers import RequestError

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any, Self
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.client.connection import Connection
 from aclog.client.errors import LoginError
@@ -14,6 +14,7 @@ from aclog.metalog.batches import scan_batches
 from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, MetadataError
 from aclog.metalog.filelog.files import PARTIAL_SUFFIX, CheckpointFile, checkpoint_name, log_error
 from aclog.metalog.machine import clock, disk
+from aclog.metalog.values import define, frozen
 from aclog.protocol.messages import message_type
 
 # A second connection to the leader, for historical reads and snapshots: a Fetch that waits would delay them.

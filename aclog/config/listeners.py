@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, parse_super_users, super_user_mistakes
 from aclog.authorizer.standard import (
@@ -15,6 +15,7 @@ from aclog.authorizer.standard import (
 from aclog.config.node_config import ClientAuth, HostPort, Listener, NodeConfig, Role
 from aclog.config.properties import ListenerAddress, Properties, check_ports, listener_addresses
 from aclog.config.security import ENABLED, enabled_mechanisms, plain_users, session_lifetimes, tls_settings
+from aclog.metalog.values import frozen
 from aclog.protocol.session import ANONYMOUS, SecurityProtocol
 
 # The listener keys as a whole, and the checks between them (KafkaConfig.validateValues).

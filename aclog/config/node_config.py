@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.settings import Generation
 from aclog.credentials.tokens import TokenSettings
 from aclog.metalog.topiclog.settings import TopicSettings
+from aclog.metalog.values import frozen
 from aclog.protocol.session import SecurityProtocol
 
 

@@ -4,13 +4,12 @@ import re
 from collections.abc import Mapping
 from math import inf
 
-from attrs import frozen
-
 from aclog.config.client_config import client_security, librdkafka_properties
 from aclog.config.node_config import BrokerSettings, CheckpointPolicy, ClientSecurity, HostPort, Limits, LogKind, Role
 from aclog.config.properties import Properties, known_addresses, servers, voters
 from aclog.config.security import check_mechanism, jaas_entry, login, mechanism_key, tls_settings
 from aclog.metalog.topiclog.settings import TopicSettings
+from aclog.metalog.values import frozen
 from aclog.protocol.session import SecurityProtocol
 
 # Limits and checkpoint policy from properties; defaults are Kafka's unless NodeConfig has its own.

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Self
 
 import javaproperties
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.config.node_config import HostPort
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.filelog.files import read_small
+from aclog.metalog.values import frozen
 
 # Java properties files, and typed access to their values as Kafka's ConfigDef parses them.
 

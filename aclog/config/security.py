@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.config.node_config import ClientAuth, ClientSecurity, TlsSettings
 from aclog.config.properties import Properties, SslPrincipalMapper
 from aclog.credentials.tokens import TokenSettings
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.protocol.session import SecurityProtocol
 
 # Cipher suites by their names in Java (ssl.cipher.suites), which are IANA's, translated to OpenSSL's. Pure.

@@ -16,13 +16,14 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import h11
-from attrs import define, field
+from attrs import field
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from aclog.console.shared import Budget, RateBudget
+from aclog.metalog.values import define
 from aclog.server.connection_budget import ConnectionBudget, Reason, Shares, Slot, network_of
 from aclog.server.network.listeners import Acceptor, prepare
 

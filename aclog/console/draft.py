@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.intents import Intent
@@ -44,6 +44,7 @@ from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.json_object import check_unicode, parse_object
 from aclog.metalog.primitives import random_uuid, uuid_text
+from aclog.metalog.values import define, frozen
 from aclog.planning.applying import ApplyOptions
 from aclog.planning.granting import (
     AccessRequest,

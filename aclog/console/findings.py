@@ -15,7 +15,7 @@ from itertools import chain
 from multiprocessing.connection import Connection
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.lint.finding import Severity
 from aclog.analysis.lint_report import LintReport, LocatedFinding, LocatedRule, fingerprint
@@ -29,6 +29,7 @@ from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import MetadataError, plural
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.values import define, frozen
 from aclog.planning.planner import Drift, DriftKind
 from aclog.snapshots.image import Image
 

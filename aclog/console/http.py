@@ -4,9 +4,10 @@ from collections.abc import AsyncIterable, Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 
 # How many bytes of bodies are held at once: of all senders, and of each.
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, overload
 from uuid import UUID
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
@@ -21,6 +21,7 @@ from aclog.authorizer.settings import name_text
 from aclog.console.shared import Cache
 from aclog.metalog.columns import Int64s
 from aclog.metalog.persistent_map import Map
+from aclog.metalog.values import define, frozen
 
 # A text search over many texts at once: one pass over a joined text, fast where few of them match.
 

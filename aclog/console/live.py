@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar, overload
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.layout import Pause, no_pause
@@ -18,6 +18,7 @@ from aclog.metalog.batches import iter_batches
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.primitives import current_time_ms, elapsed_seconds
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.history import Change, RuleWatch
 from aclog.snapshots.image import Image, StateSource
 from aclog.snapshots.moments import Moment, first_later, read_moment

@@ -7,11 +7,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from attrs import frozen
-
 from aclog.authorizer.acl import FileOrigin, Origins, StandardAcl, acl_text
 from aclog.authorizer.acls_image import RuleChange
 from aclog.metalog.errors import ConfigError, MetadataError, printable
+from aclog.metalog.values import frozen
 from aclog.sources.formats.edits import EDITORS, Edit, edited, lines_of, lines_of_rules
 from aclog.sources.formats.rule import repository_root
 from aclog.sources.read_options import FoundRules

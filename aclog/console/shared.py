@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.index.layout import Pause
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.values import define, frozen
 from aclog.terminal.columns import json_text
 
 # A cache of costly values by key: each is made once, even if several threads need it at the same time.

@@ -7,10 +7,11 @@ from enum import IntEnum
 from itertools import chain, groupby
 from typing import ClassVar, Self, TypeAlias
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.metalog.persistent_map import Map
 from aclog.metalog.records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from aclog.metalog.values import frozen
 
 # The SCRAM credentials of an image: immutable, keyed by user and mechanism (org.apache.kafka.image.ScramImage).
 

@@ -6,10 +6,11 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Self, TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.metalog.persistent_map import Map
 from aclog.metalog.records import DelegationTokenRecord, RemoveDelegationTokenRecord
+from aclog.metalog.values import define, frozen
 
 # The delegation tokens of an image: immutable, keyed by token id (org.apache.kafka.image.DelegationTokenImage).
 

@@ -9,7 +9,7 @@ from itertools import islice
 from os import PathLike, fsencode, fspath
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar, overload
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.comparison import Comparison, SidePremises, turning
 from aclog.analysis.policy import Policy
@@ -49,6 +49,7 @@ from aclog.authorizer.settings import is_set, pattern_text, topic
 from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer
 from aclog.metalog.errors import ConfigError, LogError, os_error_text, printable
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import define, frozen
 from aclog.ops.tables import CHANGE_KINDS, PERMISSIONS, Table, TableForm, change_cells, permission_rows, table_of
 from aclog.snapshots.history import Change
 from aclog.snapshots.image_file import check_mapping

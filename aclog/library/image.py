@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Literal
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
@@ -34,6 +34,7 @@ from aclog.library.authorizer import (
     value_text,
 )
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.snapshots import image
 from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image_file import check_mapping

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
 
-from attrs import define, evolve, field
+from attrs import evolve, field
 
 from aclog.authorizer.acl import NO_ORIGINS
 from aclog.authorizer.standard import ClusterSettings
@@ -32,6 +32,7 @@ from aclog.library.authorizer import (
 from aclog.library.image import Image
 from aclog.metalog.committed_log import Closeable, LogReader
 from aclog.metalog.errors import ConfigError, LogError, printable
+from aclog.metalog.values import define
 from aclog.snapshots.history import Change, RuleWatch
 from aclog.snapshots.image import Image as State
 from aclog.snapshots.image import StateSource

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypedDict, Unpack, get_type_hints
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.comparison import turning
 from aclog.analysis.intents import Intent
@@ -33,6 +33,7 @@ from aclog.library.authorizer import (
 )
 from aclog.library.log import Rules, chosen_source
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.ops import check as proofs
 from aclog.ops.export_rows import change_row, row_object
 from aclog.ops.lint import lint_source

@@ -9,8 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from attrs import frozen
-
 from aclog.library.authorizer import AsOf, flag_of, moment_of, optional_text, path_of, value_text
 from aclog.library.log import Rules, chosen_source
 from aclog.library.reports import (
@@ -25,6 +23,7 @@ from aclog.library.reports import (
     whole_number,
 )
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.ops.extras import need_usage_extra
 from aclog.ops.policies import settings_of
 from aclog.sources.acl_lines import NameFile, read_changes

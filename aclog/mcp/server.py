@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 import anyio.to_thread
 from anyio.abc import ByteReceiveStream, Process
-from attrs import define, field, frozen
+from attrs import field
 from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
@@ -42,6 +42,7 @@ from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import UNKNOWN
 from aclog.mcp.tools import TOOLS, Arguments, CommandLine, Fixed, Tool, command_line, read_arguments
 from aclog.metalog.errors import ConfigError, MetadataError, printable
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.deciding_kafka import SETTLED_BY
 from aclog.terminal.columns import json_text
 from aclog.terminal.output import note

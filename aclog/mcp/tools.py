@@ -6,12 +6,12 @@ from contextlib import closing
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
-from attrs import frozen
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.files import list_checkpoints, parse_checkpoint_name
+from aclog.metalog.values import frozen
 from aclog.snapshots.moments import LATEST, Moment, end_offset_at
 from aclog.sources.checkpoint import CheckpointSource
 from aclog.sources.choice import AclsSource, ChosenSource

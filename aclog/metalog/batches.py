@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from attrs import fields, frozen
+from attrs import fields
 
 from aclog.metalog.columns import BLOCK, Bools, Bytes, Int64s, bytes_at, lengths, slices_at, unsigned_varints
 from aclog.metalog.errors import DecodeError, EncodeError, LogError, ReplayError
 from aclog.metalog.native import native, np
 from aclog.metalog.primitives import Buffer, read_varint, read_varlong, varint
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,8 +10,6 @@ from types import MappingProxyType
 from typing import Any, Protocol
 from uuid import UUID
 
-from attrs import frozen
-
 from aclog.metalog import records
 from aclog.metalog.batches import BatchHeader, read_values
 from aclog.metalog.errors import DecodeError, EncodeError, NewerKafkaError
@@ -25,6 +23,7 @@ from aclog.metalog.primitives import (
     unsigned_varint,
     uuid_of,
 )
+from aclog.metalog.values import frozen
 
 # Wire types of message fields, each a reader and a writer, and messages composed of them (KIP-482, flexible
 # versions).

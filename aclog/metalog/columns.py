@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from attrs import fields, frozen
+from attrs import fields
 
 from aclog.metalog.native import np
 from aclog.metalog.primitives import MAX_STRING, Buffer
 from aclog.metalog.records import RecordType
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

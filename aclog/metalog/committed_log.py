@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.metalog.batches import BatchRun
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.machine import threads
+from aclog.metalog.values import define, frozen
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -11,13 +11,12 @@ from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 from uuid import UUID
 
-from attrs import frozen
-
 from aclog.metalog.batches import BatchHeader, build_control_batch, locate_records
 from aclog.metalog.codec import INT16, INT32, INT64, STRING, UINT16, UUID_BYTES, StructType, array_of, field_of
 from aclog.metalog.errors import DecodeError, NewerKafkaError
 from aclog.metalog.primitives import Buffer
 from aclog.metalog.records import TaggedFields
+from aclog.metalog.values import frozen
 
 _KEY = struct.Struct(">hh")
 _VERSION = struct.Struct(">h")

@@ -15,12 +15,13 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TypeAlias
 
-from attrs import define, field
+from attrs import field
 
 from aclog.metalog.batches import BatchHeader, check_crc, read_header
 from aclog.metalog.committed_log import Appended
 from aclog.metalog.errors import DecodeError, FencedError, LogError
 from aclog.metalog.machine import clock, threads
+from aclog.metalog.values import define
 
 MAX_BATCH_BYTES = 8 << 20
 """Kafka's smallest metadata.log.segment.bytes: a Kafka node that takes over this log would fail on a larger batch."""

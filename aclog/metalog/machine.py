@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from attrs import define
+from aclog.metalog.values import define
 
 # Modules that commands seldom need are imported by the call: they would take a tenth of the start of a command.
 

@@ -7,11 +7,12 @@ from mmap import mmap
 from typing import TypeAlias
 from uuid import UUID, SafeUUID
 
-from attrs import define, field
+from attrs import field
 
 from aclog.metalog.errors import ConfigError, DecodeError, EncodeError
 from aclog.metalog.machine import clock, randomness
 from aclog.metalog.native import maker
+from aclog.metalog.values import define
 
 # Kafka's primitive types as bytes: varints, compact strings, bytes and arrays (KIP-482), zigzag varints (batches).
 #

@@ -10,7 +10,9 @@ from enum import IntEnum
 from typing import ClassVar, TypeAlias
 from uuid import UUID
 
-from attrs import field, frozen
+from attrs import field
+
+from aclog.metalog.values import frozen
 
 from aclog.metalog.native import maker
 

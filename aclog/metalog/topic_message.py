@@ -12,10 +12,11 @@ control batch; `time` (int64) is the batch timestamp if it is 0 or less, which K
 import struct
 from collections.abc import Sequence
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.metalog.batches import BatchHeader, build_batch, build_control_batch, read_records, read_values
 from aclog.metalog.errors import DecodeError, EncodeError, ReplayError
+from aclog.metalog.values import define, frozen
 
 _INT64, _INT32 = struct.Struct(">q"), struct.Struct(">i")
 _HEADERS = (("offset", _INT64), ("batch", _INT64), ("count", _INT32), ("epoch", _INT32))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.analysis.comparison import Compared, turning
 from aclog.analysis.intents import Intent, Need, needs_of
@@ -27,6 +27,7 @@ from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import Generation, pattern_text
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.ops.policies import (
     StatedSettings,
     TwoStates,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.analysis.comparison import opened
 from aclog.analysis.lint.finding import SEPARATORS, DeclaredTopics, Facts, Finding, LintContext
@@ -38,6 +38,7 @@ from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.authorizer.symbols import SYMBOLS
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import frozen
 from aclog.ops.policies import existing_topics, policies_of, read_premises
 from aclog.snapshots.image import Image
 from aclog.sources.accesses import SeenAccesses, is_stream, read_seen_accesses

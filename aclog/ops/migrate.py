@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, code_name, object_of_rule
 from aclog.authorizer.acls_image import AclsImage, Verdict
@@ -19,6 +19,7 @@ from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType,
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.config.properties import read_properties
 from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.values import define, frozen
 from aclog.ops.migration_targets import LogTarget, Target, TargetContents, TargetWriter
 from aclog.ops.removal_limit import RemovalLimit
 from aclog.sources.live import opened_zookeeper

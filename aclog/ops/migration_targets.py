@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 from uuid import UUID
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
@@ -26,6 +26,7 @@ from aclog.metalog.filelog.files import METADATA_DIRECTORY, list_checkpoints, li
 from aclog.metalog.filelog.meta_properties import META_PROPERTIES
 from aclog.metalog.primitives import RandomIds, current_time_ms
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from aclog.metalog.values import define, frozen
 from aclog.protocol import api_keys
 from aclog.protocol.headers import RequestError
 from aclog.server.controller.activation import formatted_log, is_begun

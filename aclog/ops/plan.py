@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import NO_ORIGINS, Origins, StandardAcl, is_cidr, places_text
 from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, content_of, ranges_among
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, parse_super_users
 from aclog.metalog.errors import ConfigError, EncodeError, plural
+from aclog.metalog.values import frozen
 from aclog.ops.policies import StatedSettings, warn_of_super_users
 from aclog.planning.plan import PlaceAddress, Plan, RefusedError, step_object
 from aclog.planning.planner import DeleteLimit, Holdings, PlannedChange, change_as_asked, change_to_want, make_plan

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import duckdb
 import pyarrow as pa
-from attrs import frozen
 
 from aclog.analysis.rows.report import arrow_table
 from aclog.analysis.rows.rule_tables import rules_arrow
 from aclog.authorizer.acl import AclBindingFilter
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.ops.lint import Linted
 from aclog.ops.tables import CHANGE_KINDS, FINDINGS, change_cells, table_of
 from aclog.ops.usage import warn_of_unread

@@ -4,9 +4,8 @@ A source that returns nothing where it does not know, such as a broker without i
 everything. In a module of its own, since the flags of every command are built with its default.
 """
 
-from attrs import frozen
-
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 
 DEFAULT_PERCENT = 20.0
 _ALWAYS_FINE = 9

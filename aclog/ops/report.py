@@ -15,7 +15,7 @@ from functools import cache
 from itertools import compress, islice, zip_longest
 from typing import Final, TypeAlias
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.analysis.lint_report import BY_ID
 from aclog.analysis.policy import Policy
@@ -35,6 +35,7 @@ from aclog.authorizer.codes import (
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG
 from aclog.authorizer.standard import Premises
 from aclog.metalog.errors import plural
+from aclog.metalog.values import frozen
 from aclog.ops.lint import lint_source
 from aclog.ops.policies import StatedSettings, policy_of, read_premises, settings_of
 from aclog.ops.tables import rule_text

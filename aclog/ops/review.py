@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.analysis.comparison import Comparison, differences, rows_of_each
 from aclog.analysis.lint.finding import Severity
@@ -55,6 +55,7 @@ from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.authorizer.symbols import is_symbol, known_beginning, symbols_of
 from aclog.metalog.errors import ConfigError, plural, printable
+from aclog.metalog.values import frozen
 from aclog.ops.lint import UNREAD_RULE, LintInputs, lint_inputs, repository_path, run_lint, unread_result, with_declared
 from aclog.ops.policies import difference_objects
 from aclog.ops.review_sides import (

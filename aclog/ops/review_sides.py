@@ -8,13 +8,14 @@ from fnmatch import fnmatchcase
 from functools import cache, cached_property, partial
 from pathlib import Path
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.review.review import Item, LinkedPlace, Placement, UnreadItem
 from aclog.authorizer.acl import FileOrigin, ModuleCall
 from aclog.authorizer.settings import Generation
 from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, plural, printable
+from aclog.metalog.values import frozen
 from aclog.ops.policies import StatedSettings, policy_by, settings_by, warn_of_super_users
 from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 from uuid import UUID
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import StandardAclWithId, rule_fields
 from aclog.authorizer.acls_image import acl_of_content, content_of, ids_by_content
@@ -22,6 +22,7 @@ from aclog.metalog.filelog import FileLog, open_log
 from aclog.metalog.filelog.files import leave_notice, log_error, withdraw_notice
 from aclog.metalog.primitives import RandomIds, current_time_ms
 from aclog.metalog.records import RemoveAccessControlEntryRecord
+from aclog.metalog.values import define, frozen
 from aclog.ops.first_poll import FirstPoll, ListedAcls, new_ids
 from aclog.ops.removal_limit import RemovalLimit
 from aclog.ops.sync_response import (

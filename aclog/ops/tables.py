@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product, takewhile
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.analysis.rows.report import Cell, Kind, arrow_table, pandas_frame
 from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_cells
 from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.index.layout import ALL_OPERATIONS, matched_operations
 from aclog.authorizer.settings import name_text
+from aclog.metalog.values import frozen
 from aclog.snapshots.history import Change
 from aclog.terminal.columns import json_text
 

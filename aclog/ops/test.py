@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.policy import Policy, generation_object
 from aclog.analysis.regions import JsonObject
@@ -24,6 +24,7 @@ from aclog.analysis.rule_tests.results import (
 from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.ops.policies import policies_of, read_premises
 from aclog.sources.choice import ChosenSource
 from aclog.sources.named_source import NamedSource

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.policy import generation_object, merged
 from aclog.analysis.regions import JsonObject
@@ -27,6 +27,7 @@ from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, GenerationPair, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError, plural, printable
+from aclog.metalog.values import frozen
 from aclog.ops.near import meant_principal
 from aclog.ops.policies import Sides, TwoStates, existing_topics, read_premises, refuse_unless_known
 from aclog.snapshots.deciding_kafka import SETTLED_BY, ranges_text

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Query, Region, only, pattern_meets, without_exceptions
@@ -20,6 +20,7 @@ from aclog.analysis.who_can import Permission
 from aclog.authorizer.acl import StandardAcl, is_cidr
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL
 from aclog.authorizer.settings import Settings
+from aclog.metalog.values import define, frozen
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.deciding_kafka import KafkaChange, kafka_history
 from aclog.snapshots.history import Change, ChangeKind

@@ -6,11 +6,11 @@ from typing import Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.pipeline.session import Sent, broadcast
 from aclog.usage.accesses.access_batch import LOGGED_DECISION
 from aclog.usage.accesses.parquet import ParquetPart, latest_time, read_plain

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import define, field, frozen
+from attrs import field
 from numpy.typing import NDArray
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,6 +23,7 @@ from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.settings import Settings, parse_super_users
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.pipeline.access_rows import AccessRows, rows_of_parts
 from aclog.pipeline.accesses.kafka_log import TIMESTAMP
 from aclog.pipeline.event_form import EventForm

@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from attrs import frozen
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -21,6 +20,7 @@ from aclog.authorizer.index.layout import Int32s
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.pipeline.access_rows import Batches, parts_of
 from aclog.pipeline.authorize import check_added, decide
 from aclog.pipeline.session import Sent, broadcast

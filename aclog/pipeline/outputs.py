@@ -37,13 +37,14 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from attrs import define, field, frozen
+from attrs import field
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.pipeline import storage
 from aclog.pipeline.output_directory import Mode, OutFormat, Place, check_new, hadoop_name
 from aclog.pipeline.session import is_connect

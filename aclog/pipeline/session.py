@@ -15,11 +15,12 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyspark
-from attrs import field, frozen
+from attrs import field
 from pyspark.errors import PySparkException, PySparkValueError
 from pyspark.sql import SparkSession
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.pipeline.output_directory import connect_address
 from aclog.pipeline.source import register
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
-from attrs import frozen
 from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.pipeline import server_files
 from aclog.pipeline.output_directory import hadoop_name, place_of
 from aclog.pipeline.session import is_connect

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
-from attrs import field, frozen
+from attrs import field
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.pipeline import storage
 from aclog.pipeline.output_directory import Mode, OutFormat, Place, hadoop_name
 from aclog.pipeline.session import is_connect

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from attrs import asdict, frozen
+from attrs import asdict
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -18,6 +18,7 @@ from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.pipeline.access_rows import AccessRows, Batches, rows_of_parts
 from aclog.pipeline.authorize import decision_code, with_decision, with_texts
 from aclog.pipeline.session import Sent, broadcast

@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.acls_image import content_of, ranges_among
 from aclog.authorizer.symbols import symbol_refusal
 from aclog.metalog.errors import MetadataError
+from aclog.metalog.values import define, frozen
 from aclog.planning.journal import (
     Entry,
     EntryKind,

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from itertools import chain, groupby
 from uuid import UUID
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.analysis.comparison import differences
 from aclog.analysis.engine.host_classes import is_address
@@ -31,6 +31,7 @@ from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage, pattern_of_content
 from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.settings import Settings
+from aclog.metalog.values import frozen
 from aclog.planning.plan import Stage, Step
 
 # The names that resource patterns cover, and their difference from a region.

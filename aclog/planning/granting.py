@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from collections.abc import Set as AbstractSet
 from uuid import UUID
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis import regions
 from aclog.analysis.comparison import allowed, differences
@@ -44,6 +44,7 @@ from aclog.authorizer.control import refusal
 from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
 from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.planning.plan import PatternSet, RefusedError
 
 # The ACLs of a target that share a name with the requested patterns; no other ACL matters.

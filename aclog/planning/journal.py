@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import acl_text, object_of_rule
 from aclog.authorizer.acls_image import acl_of_content, content_of_object
@@ -31,6 +31,7 @@ from aclog.metalog.filelog.files import (
 )
 from aclog.metalog.json_object import parse_object
 from aclog.metalog.machine import disk
+from aclog.metalog.values import define, frozen
 from aclog.planning.plan import NOTHING_SENT, Completion, JournalError, RefusedError, Sent, parse_sent, sent_object
 from aclog.terminal.columns import json_text
 

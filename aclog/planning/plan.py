@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.analysis.regions import JsonObject
 from aclog.authorizer.acl import ResourcePattern, StandardAcl, object_of_rule, resource_of, rule_of_object
@@ -19,6 +19,7 @@ from aclog.authorizer.settings import Generation, Settings
 from aclog.authorizer.standard import Premises
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.json_object import parse_object
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.terminal.columns import json_text
 

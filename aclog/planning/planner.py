@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from itertools import chain, groupby
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.analysis.policy import generation_object, merged, only_on
 from aclog.analysis.regions import JsonObject, Region, region_object
@@ -15,6 +15,7 @@ from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, P
 from aclog.authorizer.control import malformed
 from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.errors import ConfigError, EncodeError
+from aclog.metalog.values import frozen
 from aclog.planning.effect import transient_denials
 from aclog.planning.journal import EntryKind, Journal, JournalAction, fold, owned_after
 from aclog.planning.plan import (

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from attrs import define, evolve, frozen
+from attrs import evolve
 
 from aclog.analysis.comparison import Comparison, SidePremises, rows_of_each
 from aclog.analysis.policy import Policy, marked
@@ -16,6 +16,7 @@ from aclog.authorizer.acls_image import RuleChange, changed_acls
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, Generation, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import plural
+from aclog.metalog.values import define, frozen
 from aclog.planning.effect import TakenAway, taken_away
 from aclog.planning.plan import Batching, PlaceState, Plan, plan_digest
 from aclog.planning.planner import PlannedChange

@@ -5,13 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 
-from attrs import frozen
-
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, make_acl
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult, AclRequestError, AuthorizerNotReadyError
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.primitives import compact_string, read_unsigned_varint
 from aclog.metalog.records import DelegationTokenRecord
+from aclog.metalog.values import frozen
 from aclog.protocol import api_keys, error_codes
 from aclog.protocol.headers import tagged_fields
 from aclog.protocol.messages import NO_ERROR, NO_THROTTLE, FieldWriter, field_writer, int8

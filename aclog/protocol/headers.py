@@ -5,12 +5,13 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.interface import RequestContext
 from aclog.metalog.errors import DecodeError, EncodeError, MetadataError
 from aclog.metalog.native import maker
 from aclog.metalog.primitives import read_unsigned_varint
+from aclog.metalog.values import define, frozen
 from aclog.protocol import api_keys
 from aclog.protocol.api_keys import is_flexible
 from aclog.protocol.session import Session

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 from kio.schema.errors import ErrorCode
 
 from aclog.authorizer.settings import Generation, KafkaPrincipal
@@ -16,6 +16,7 @@ from aclog.metalog.primitives import (
     read_compact_string,
     read_unsigned_varint,
 )
+from aclog.metalog.values import frozen
 from aclog.protocol import api_keys, error_codes
 from aclog.protocol.headers import tagged_fields
 from aclog.protocol.messages import build, build_response, encode_response, message_type

@@ -2,10 +2,11 @@
 
 from enum import Enum
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.interface import Authorizer, AuthorizerSession
 from aclog.authorizer.settings import KafkaPrincipal
+from aclog.metalog.values import frozen
 
 # A client's session, and the context of its requests.
 

@@ -10,11 +10,12 @@ from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable
 
-from attrs import field, frozen
+from attrs import field
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 
 _KEY, _PREHASHED, _SCRYPT, _PLAIN, _BLAKE2B = b"Ed", b"ED", b"Sc", b"\0\0", b"B2"
 _SECRET_SIZE = 104

@@ -7,13 +7,14 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Protocol
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.config.properties import NoMatchingRuleError, SslPrincipalMapper
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.records import UserScramCredentialRecord
+from aclog.metalog.values import frozen
 from aclog.protocol.session import ANONYMOUS
 
 # Authentication errors.

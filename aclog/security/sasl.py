@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Protocol
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.config.node_config import ClientSecurity, Listener
@@ -24,6 +24,7 @@ from aclog.metalog.control_records import KRaftVoters
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.primitives import current_time_ms
 from aclog.metalog.records import UserScramCredentialRecord
+from aclog.metalog.values import define, frozen
 from aclog.security.principals import (
     AuthenticationError,
     AuthenticationNotReadyError,

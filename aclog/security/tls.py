@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
-from attrs import define, field, frozen
+from attrs import field
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 from aclog.config.node_config import ClientAuth, TlsSettings
 from aclog.config.security import cipher_suites
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 
 # Key stores and trust stores in PEM or PKCS12, from files or inline (DefaultSslEngineFactory.SecurityStore).
 #

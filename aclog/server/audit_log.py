@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self, TextIO, TypeAlias
 
-from attrs import define, field
+from attrs import field
 from prometheus_client import CollectorRegistry, Counter
 
 from aclog.authorizer import audit
@@ -22,6 +22,7 @@ from aclog.authorizer.acls_image import Decision
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.metalog.errors import printable
 from aclog.metalog.machine import clock, threads
+from aclog.metalog.values import define
 
 Queued: TypeAlias = tuple[float, RequestContext, Action, Decision]
 """A decision and its time, in seconds since 1970."""

@@ -9,7 +9,9 @@ from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Literal, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import field
+
+from aclog.metalog.values import define, frozen
 
 Reason: TypeAlias = Literal["network", "unauthenticated", "identity"]
 """Which budget was full when a connection was closed or refused: that of its network, that of all unauthenticated

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from attrs import frozen
-
 from aclog.authorizer.settings import CIDR_FEATURE, RANGES_LEVEL, Generation
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import FeatureLevelRecord, RegisterBrokerRecord
+from aclog.metalog.values import frozen
 from aclog.snapshots.image import METADATA_VERSION, NEWEST_METADATA_VERSION
 
 KRAFT_VERSION = "kraft.version"

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import TypeAlias
 
-from attrs import define, field, frozen
+from attrs import field
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from aclog.config.node_config import HostPort
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.server.connection_budget import ConnectionBudget, Shares, Slot, network_of
 
 Check: TypeAlias = Callable[[], str | None]

@@ -9,10 +9,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from attrs import frozen
-
 from aclog.config.node_config import NodeConfig
 from aclog.metalog.machine import threads
+from aclog.metalog.values import frozen
 
 # The event loop of a node: uvloop's if it is installed, else asyncio's own.
 

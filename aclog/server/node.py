@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from attrs import define, evolve, field
+from attrs import evolve, field
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.authorizer.audit import AuditHook
@@ -48,6 +48,7 @@ from aclog.metalog.filelog.meta_properties import MetaProperties
 from aclog.metalog.machine import clock, randomness
 from aclog.metalog.primitives import random_uuid
 from aclog.metalog.records import BrokerEndpoint
+from aclog.metalog.values import define
 from aclog.protocol.headers import Handler, ShortHandler
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS, ApiVersion, Features, served_by
 from aclog.protocol.session import ANONYMOUS

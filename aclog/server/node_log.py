@@ -9,13 +9,14 @@ from io import StringIO
 from typing import Any, TextIO
 
 import structlog
-from attrs import define, field
+from attrs import field
 from structlog.stdlib import ProcessorFormatter
 from structlog.typing import ExcInfo, Processor
 
 from aclog.authorizer.audit import TRACE
 from aclog.metalog.errors import printable
 from aclog.metalog.machine import clock
+from aclog.metalog.values import define
 
 _LINES_PER_SECOND = 20
 

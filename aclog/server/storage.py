@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 from uuid import UUID
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.settings import Generation
 from aclog.config.listeners import ADVERTISED, ANY_ADDRESS
@@ -42,6 +42,7 @@ from aclog.metalog.filelog.meta_properties import (
 from aclog.metalog.machine import disk, randomness
 from aclog.metalog.primitives import current_time_ms, parse_uuid, random_uuid, uuid_text
 from aclog.metalog.records import FeatureLevelRecord, UserScramCredentialRecord
+from aclog.metalog.values import frozen
 from aclog.server.feature_levels import SCRAM_SINCE, FeatureLevels, feature_levels
 
 # The voter of `--initial-controllers`: `id@host:port:directory id` (org.apache.kafka.raft.DynamicVoter).

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Self
 
-from attrs import Factory, define, evolve, field, frozen
+from attrs import Factory, evolve, field
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -35,6 +35,7 @@ from aclog.authorizer.interface import (
 )
 from aclog.authorizer.standard import Counts, StandardAuthorizer, new_counts
 from aclog.metalog.native import native
+from aclog.metalog.values import define, frozen
 
 # Counters for hot paths, where prometheus_client's would cost more than the operation they count.
 
@@ -162,9 +163,6 @@ class CountingAuthorizer(Authorizer):
 
 
 # The Prometheus metrics of a node: base units, `_total` on counters, prefix aclog_.
-
-
-# ruff: noqa: RUF009 - _gauge and similar functions return attrs fields, which ruff cannot see
 
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 from prometheus_client import CollectorRegistry
 
 from aclog.authorizer.acl import StandardAclWithId, acl_of, code_name
@@ -24,6 +24,7 @@ from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.machine import randomness, threads
 from aclog.metalog.primitives import uuid_text
+from aclog.metalog.values import define, frozen
 from aclog.server.telemetry import UsageMetrics
 from aclog.usage.counting import COUNTED_BY_DAY, DayTallies
 from aclog.usage.decisions.intervals import RULE_COLUMNS, Rules, rule_table

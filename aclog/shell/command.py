@@ -8,7 +8,7 @@ from enum import Enum, StrEnum
 from typing import TextIO, TypeVar
 from uuid import UUID
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.policy import G, Policy
 from aclog.authorizer.acl import NO_ORIGINS, Origins, StandardAcl, StandardAclWithId, acl_text, code_name
@@ -27,6 +27,7 @@ from aclog.metalog.codec import decode_record
 from aclog.metalog.errors import ConfigError, printable
 from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import AccessControlEntryRecord
+from aclog.metalog.values import define, frozen
 from aclog.shell.tree import Directory, ImageOrigin, image_tree, mechanism_name, path_text
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.snapshots.image import Image, StateSource

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 
-from attrs import frozen
-
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.values import frozen
 from aclog.shell.command import (
     Command,
     Line,

@@ -12,8 +12,6 @@ from typing import TypeAlias
 from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
-from attrs import frozen
-
 from aclog.authorizer.acl import (
     NO_ORIGINS,
     AclBindingFilter,
@@ -32,6 +30,7 @@ from aclog.credentials.tokens import TokensImage
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import parse_uuid, uuid_text
 from aclog.metalog.records import DelegationTokenRecord, RegisterBrokerRecord, UserScramCredentialRecord
+from aclog.metalog.values import frozen
 from aclog.snapshots.image import METADATA_VERSION, ClusterImage, FeaturesImage, Image
 from aclog.terminal.columns import json_text
 

@@ -6,8 +6,7 @@ from itertools import product, takewhile
 from math import prod
 from typing import TypeAlias
 
-from attrs import frozen
-
+from aclog.metalog.values import frozen
 from aclog.shell.command import ShellState, Word
 from aclog.shell.tree import Directory, Node, decode_name, encode_name, path_text
 

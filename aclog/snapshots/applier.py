@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.layout import numbered
@@ -52,6 +52,7 @@ from aclog.metalog.records import (
     UnregisterControllerRecord,
     UserScramCredentialRecord,
 )
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.image import (
     Image,
     NewerKafka,

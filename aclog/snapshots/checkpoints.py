@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.acl_index import AclIndex
@@ -31,6 +31,7 @@ from aclog.metalog.errors import CheckpointError, DecodeError, LogError, NewerKa
 from aclog.metalog.filelog import files
 from aclog.metalog.machine import disk
 from aclog.metalog.records import MetadataRecord
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.image import METADATA_VERSION, Image, NewerKafka, Provenance
 from aclog.snapshots.image_file import (

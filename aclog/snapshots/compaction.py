@@ -18,7 +18,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary, finalize
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import acl_of
 from aclog.authorizer.acls_image import AclsImage
@@ -30,6 +30,7 @@ from aclog.metalog.errors import DecodeError, MetadataError, printable
 from aclog.metalog.machine import clock, threads
 from aclog.metalog.persistent_map import Map
 from aclog.metalog.records import AccessControlEntryRecord, TaggedFields
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.applier import AclChange
 
 # Unnamed files: memory that processes share by descriptor, and that is freed with the last descriptor.

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Final, Self
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import StandardAcl, cidr_range, is_cidr
 from aclog.authorizer.acls_image import AclsImage
@@ -34,6 +34,7 @@ from aclog.metalog.records import (
     UnregisterBrokerRecord,
     UnregisterControllerRecord,
 )
+from aclog.metalog.values import frozen
 from aclog.snapshots.image import (
     METADATA_VERSION,
     Appended,

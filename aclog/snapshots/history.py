@@ -7,7 +7,7 @@ from sys import intern
 from typing import NamedTuple
 from uuid import UUID
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, acl_of, record_of
 from aclog.authorizer.acls_image import AclsImage, changes_between
@@ -26,6 +26,7 @@ from aclog.metalog.records import (
     RecordType,
     RemoveAccessControlEntryRecord,
 )
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.applier import Transactions
 from aclog.snapshots.checkpoints import read_state
 from aclog.snapshots.image import Appended, Image, NewerKafka, Provenance, Removed, check_follows, effect_of

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import ChangePlace
 from aclog.authorizer.acls_image import AclsImage
@@ -28,6 +28,7 @@ from aclog.metalog.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.moments import Moment
 
 if TYPE_CHECKING:

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from attrs import frozen
-
 from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.batches import crc32c
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog.files import read_at
 from aclog.metalog.machine import disk
 from aclog.metalog.primitives import Buffer
+from aclog.metalog.values import frozen
 
 # The content digest of a checkpoint, by which its image file names it.
 #

@@ -14,10 +14,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
-from attrs import frozen
-
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog.files import CheckpointFile, SegmentFile, list_segments, read_at, read_epochs, written_whole
+from aclog.metalog.values import frozen
 from aclog.snapshots.checkpoints import checked_rest, flat_of, laid_out, mapped_image, write_contents
 from aclog.snapshots.image import Image
 from aclog.snapshots.image_file import HEADER_BYTES, CheckpointIdentity, ImageHeader, decode_header, digest_of_file

@@ -5,11 +5,10 @@ from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from attrs import frozen
-
 from aclog.metalog.batches import scan_batches
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.native import regex
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from aclog.metalog.committed_log import LogReader

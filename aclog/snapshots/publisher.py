@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.batches import end_offset, iter_batches, scan_batches
@@ -21,6 +21,7 @@ from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.files import CheckpointFile, list_checkpoints, list_segments
 from aclog.metalog.machine import clock, threads
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.applier import AclChange, Applier
 from aclog.snapshots.checkpoints import read_state, release_freed_memory, state_in
 from aclog.snapshots.compaction import MERGE_AT, Folder, FoldError, FoldInThread, Merge, Pauses, fold_at, take_apart

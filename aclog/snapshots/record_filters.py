@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import field
 from numpy.typing import NDArray
 
 from aclog.authorizer.codes import WILDCARD
@@ -16,6 +16,7 @@ from aclog.metalog.columns import Bools, Bytes, Int64s, bytes_at, slices_at, uns
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.primitives import Buffer, read_unsigned_varint
 from aclog.metalog.records import RecordType
+from aclog.metalog.values import define, frozen
 
 _ID, _TYPE = 3, 19
 """In the record of an ACL, where its id begins, and its resource type after it: the frame's header has three bytes."""

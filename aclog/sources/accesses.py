@@ -15,8 +15,6 @@ from os import strerror
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
-
 from aclog.analysis.comparison import Flips
 from aclog.analysis.policy import Policy, is_allowed
 from aclog.analysis.regions import Request
@@ -26,6 +24,7 @@ from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, ResourceTyp
 from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
+from aclog.metalog.values import frozen
 from aclog.sources.acl_lines import STDIN, display_name, numbered
 from aclog.usage.accesses.containers import read_objects, texts_in
 from aclog.usage.accesses.globs import is_hidden

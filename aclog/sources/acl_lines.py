@@ -12,7 +12,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from attrs import define, evolve, field
+from attrs import evolve, field
 
 from aclog.authorizer.acl import FileOrigin, Origin, StandardAcl, StandardAclWithId, rule_of_object
 from aclog.authorizer.acls_image import Action, RuleChange
@@ -20,6 +20,7 @@ from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.metalog.native import np
+from aclog.metalog.values import define
 from aclog.sources.rule_line import parse_rule_line
 from aclog.terminal.columns import json_text
 from aclog.terminal.notices import Advance

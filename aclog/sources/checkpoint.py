@@ -3,11 +3,12 @@
 from itertools import islice
 from pathlib import Path
 
-from attrs import define, field
+from attrs import field
 
 from aclog.authorizer.acl import ChangePlace
 from aclog.authorizer.standard import Premise
 from aclog.metalog.errors import NO_SUCH_PATH, LogError
+from aclog.metalog.values import define
 from aclog.snapshots.checkpoints import state_in
 from aclog.snapshots.image import Image, NewerKafka
 from aclog.snapshots.image_file import check_mapping

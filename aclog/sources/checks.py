@@ -14,7 +14,6 @@ from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from attrs import frozen
 from cryptography import x509
 
 from aclog.authorizer.codes import AclOperation
@@ -35,6 +34,7 @@ from aclog.metalog.filelog.files import list_checkpoints, list_segments
 from aclog.metalog.filelog.locks import KAFKA_LOCK_FILE, LOCK_FILE, holder_of, kafka_log_dir
 from aclog.metalog.filelog.verify import verify_checkpoint
 from aclog.metalog.native import native, native_text
+from aclog.metalog.values import frozen
 from aclog.protocol.headers import RequestError
 from aclog.snapshots.image import METADATA_VERSION, Image
 from aclog.sources.choice import AclsSource, ChosenSource

@@ -14,10 +14,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog.files import replace_durably
+from aclog.metalog.values import frozen
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.toml import RANGES, VERSION, TomlDocument, TomlTable, ranges_of, read_toml
 from aclog.terminal.columns import OutputFormat

@@ -16,9 +16,8 @@ from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import define
-
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.values import define
 from aclog.terminal.notices import progress
 from aclog.terminal.output import notices_to, repeat_notice
 

@@ -12,9 +12,10 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self, cast
 from urllib.parse import quote
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.sources.formats.rule import DEEPEST, MOST_FILES, AbsentFileError, repository_root
 
 if TYPE_CHECKING:

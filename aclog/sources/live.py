@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import AclBindingFilter, ChangePlace
 from aclog.authorizer.acls_image import image_of
@@ -41,6 +41,7 @@ from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.credentials.scram import ScramImage, UserCredentials
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError
 from aclog.metalog.primitives import current_time_ms, elapsed_seconds
+from aclog.metalog.values import define, frozen
 from aclog.protocol import api_keys, error_codes
 from aclog.protocol.headers import RequestError
 from aclog.snapshots.deciding_kafka import (

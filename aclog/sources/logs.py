@@ -6,7 +6,7 @@ from hashlib import blake2b
 from pathlib import Path
 from uuid import UUID
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import ChangePlace, LogOrigin, Origin, StandardAcl
 from aclog.authorizer.index.layout import Pause, no_pause
@@ -22,6 +22,7 @@ from aclog.metalog.filelog.meta_properties import read_meta_properties
 from aclog.metalog.filelog.verify import UNCOMMITTED_TAIL
 from aclog.metalog.records import AccessControlEntryRecord
 from aclog.metalog.text_forms import format_properties, parse_properties
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.history import Change, TopicHistory, history_from, start_of_history, visible_records
 from aclog.snapshots.image import Image, NewerKafka, StateSource

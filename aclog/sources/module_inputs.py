@@ -8,9 +8,8 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from attrs import frozen
-
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.sources.formats.rule import DirectoryTree, FileTree, RootInputs
 from aclog.sources.git import GitTree, path_from_top
 from aclog.sources.read_options import ModuleInputs

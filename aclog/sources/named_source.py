@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog.files import list_checkpoints, list_segments
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import frozen
 from aclog.snapshots.moments import moment_text, read_moment
 from aclog.sources.acl_lines import STDIN, NameFile
 from aclog.sources.choice import ChosenSource, SourceSelection, choose_source

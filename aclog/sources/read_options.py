@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from aclog.authorizer.acl import FileOrigin, Origins, StandardAclWithId
+from aclog.metalog.values import frozen
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.unread import Dormant, Unread
 from aclog.terminal.notices import Advance

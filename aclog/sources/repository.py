@@ -7,11 +7,12 @@ from datetime import date
 from pathlib import Path
 from typing import Self
 
-from attrs import evolve, field, fields, frozen
+from attrs import evolve, field, fields
 
 from aclog.analysis.lint_report import RULE_FIELDS, Suppression, parse_lints
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation
 from aclog.metalog.errors import NO_SUCH_PATH, ConfigError
+from aclog.metalog.values import frozen
 from aclog.sources.acl_lines import STDIN
 from aclog.sources.choice import AclsSource, parse_accepted, parse_values
 from aclog.sources.formats.format import AclsFormat

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
-from attrs import frozen
-
 from aclog.authorizer.acl import StandardAcl, folded_name
 from aclog.authorizer.codes import (
     CLUSTER_NAME,
@@ -18,6 +16,7 @@ from aclog.authorizer.codes import (
 )
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import check_unicode
+from aclog.metalog.values import frozen
 
 EXPECTED: Final = "expected such as + ALLOW User:shop READ on TOPIC PREFIXED 'ord' from *"
 _MARKS = {

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.analysis.intents import Intent
 from aclog.analysis.policy import Policy
@@ -54,6 +54,7 @@ from aclog.authorizer.settings import Generation, Settings, named_generation, pa
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError, MetadataError, os_error_text
 from aclog.metalog.json_object import parse_object, text_field
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.image import Image
 from aclog.sources.accesses import read_accesses
 from aclog.sources.acl_lines import STDIN, display_name, numbered

@@ -8,10 +8,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.settings import named_generation
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 
 # A TOML file with the lines of its keys, which tomllib does not return, for messages with locations.
 

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 
-from attrs import define, evolve, field
+from attrs import evolve, field
 
 from aclog.authorizer.acl import ChangePlace, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Generation
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.live import opened_zookeeper

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.acl import acl_text
 from aclog.authorizer.acls_image import content_of
@@ -24,6 +24,7 @@ from aclog.metalog.filelog.files import (
 )
 from aclog.metalog.json_object import parse_object
 from aclog.metalog.machine import clock, disk, sockets
+from aclog.metalog.values import frozen
 from aclog.planning.applying import Ready
 from aclog.planning.journal import Entry, EntryKind, Journal, JournalAction, read_journal, settle
 from aclog.planning.plan import ApplyNote, JournalError, JournalMark, Origin, Plan, WritablePlace

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, TypeVar
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, acl_text, resource_of
 from aclog.authorizer.acls_image import acl_of_content, content_of
@@ -42,6 +42,7 @@ from aclog.client.requests import (
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError, plural
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.values import define, frozen
 from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, RefusedError, Step
 from aclog.protocol import api_keys, error_codes
 from aclog.protocol.headers import RequestError

@@ -11,7 +11,7 @@ from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 
-from attrs import define, field
+from attrs import field
 
 from aclog.authorizer.acl import StandardAcl, acl_text, record_of
 from aclog.authorizer.acls_image import AclsImage
@@ -34,6 +34,7 @@ from aclog.metalog.records import (
     EndTransactionRecord,
     RemoveAccessControlEntryRecord,
 )
+from aclog.metalog.values import define
 from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, Step, StoppedError
 from aclog.server.controller.activation import begun_log, formatted_log
 from aclog.snapshots.checkpoints import find_bootstrap

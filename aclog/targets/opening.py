@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.acl import NO_ORIGINS, Origins, StandardAcl
 from aclog.authorizer.acls_image import ranges_among
@@ -15,6 +15,7 @@ from aclog.authorizer.standard import ALL_KNOWN, AUTHORIZER_CLASS_NAME_CONFIG, S
 from aclog.metalog.errors import ConfigError, plural
 from aclog.metalog.machine import randomness
 from aclog.metalog.primitives import random_uuid, uuid_text
+from aclog.metalog.values import frozen
 from aclog.planning.applying import Applying, ApplyOptions, Outcome, Progress, Remaining
 from aclog.planning.journal import Journal, JournalWriter, open_journal, read_journal, settle, unsure_texts
 from aclog.planning.plan import (

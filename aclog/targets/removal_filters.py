@@ -10,10 +10,9 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from attrs import frozen
-
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.authorizer.acls_image import acl_of_content, content_of, pattern_of_content
+from aclog.metalog.values import frozen
 
 _RESOURCE = ("resource_type", "resource_name", "pattern_type")
 _FIELDS: tuple[tuple[str, ...], ...] = (

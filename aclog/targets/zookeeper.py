@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from itertools import groupby
 
-from attrs import define, field
+from attrs import field
 
 from aclog.authorizer.acl import ResourcePattern, StandardAcl, acl_text, resource_of
 from aclog.authorizer.acls_image import content_of
@@ -15,6 +15,7 @@ from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.machine import clock
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.values import define
 from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, Stage, Step, overlapping
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.sources.zookeeper import open_store, read_everything

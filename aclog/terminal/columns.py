@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from attrs import frozen
-
 from aclog.metalog.errors import ConfigError, printable_json
+from aclog.metalog.values import frozen
 
 # The formats in which commands print lists and answers.
 

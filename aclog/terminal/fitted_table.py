@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
-from attrs import frozen
 from rich.cells import cell_len, set_cell_size
 
 from aclog.metalog.errors import printable
+from aclog.metalog.values import frozen
 from aclog.terminal.columns import Column
 
 LOOKAHEAD = 1000

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from attrs import define, field
+from attrs import field
 
 from aclog.metalog.errors import printable
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.values import define
 from aclog.snapshots.image import Freshness
 from aclog.terminal.output import has_notices_taken, time_text, warn
 

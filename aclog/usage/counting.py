@@ -7,11 +7,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import define, evolve, field, fields, frozen
+from attrs import evolve, field, fields
 
 from aclog.authorizer.index.layout import Int32s, changes, expanded
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Bools, Int64s
+from aclog.metalog.values import define, frozen
 from aclog.usage.decisions.access_columns import AccessColumns, parse_columns
 from aclog.usage.decisions.bulk_authorizer import AclDependencies, BulkAuthorizer, NecessaryAcls, Pairs
 from aclog.usage.decisions.decisions import (

@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from attrs import frozen
 
 from aclog.analysis.intents import Intent
 from aclog.authorizer.acl import StandardAcl
@@ -17,6 +16,7 @@ from aclog.authorizer.control import refusal as refusal_of
 from aclog.authorizer.index.layout import rule_mask
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Bools
+from aclog.metalog.values import frozen
 from aclog.usage.decisions.access_columns import AccessColumns, parse_columns
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.decisions import ERRORS, REQUEST_COLUMNS, DecisionCode, ParsedAccess

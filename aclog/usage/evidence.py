@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from attrs import frozen
 
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import plural
+from aclog.metalog.values import frozen
 from aclog.usage.decisions.intervals import ALWAYS, FOREVER
 from aclog.usage.judging import UsageReport
 from aclog.usage.window import micros_of, of_micros

@@ -6,7 +6,6 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
 
 from aclog.authorizer.acl import StandardAcl, is_cidr
 from aclog.authorizer.codes import (
@@ -19,6 +18,7 @@ from aclog.authorizer.codes import (
 )
 from aclog.authorizer.index.layout import expanded, rule_mask
 from aclog.metalog.columns import Bools, Int64s
+from aclog.metalog.values import frozen
 from aclog.usage.arrow import ACL_FIELDS
 
 _ALLOWED = (1 << 16) - 1

@@ -14,12 +14,13 @@ from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from attrs import Factory, define, evolve, field, frozen
+from attrs import Factory, evolve, field
 
 from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.usage.accesses.access_batch import BROKER, TIME_TYPE, TIMESTAMP
 from aclog.usage.accesses.access_log import AccessPart, read_part
 from aclog.usage.accesses.lines import LongLine

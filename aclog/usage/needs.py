@@ -6,12 +6,12 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
-from attrs import frozen
 
 from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.authorizer.index.layout import Int32s, changes
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Bools, Int64s
+from aclog.metalog.values import frozen
 from aclog.usage.decisions.access_columns import AccessColumns, parse_columns
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.decisions import ALLOWED, REQUEST_COLUMNS, UNRESOLVED, ParsedAccess

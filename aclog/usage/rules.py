@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-from attrs import Factory, define, evolve, field, frozen
+from attrs import Factory, evolve, field
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.settings import Settings
@@ -18,6 +18,7 @@ from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.files import list_checkpoints
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_history, possible_kafka
 from aclog.snapshots.history import Change, ChangeKind, RuleWatch, history_from, start_of_history
 from aclog.snapshots.image import Image

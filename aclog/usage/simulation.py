@@ -7,12 +7,13 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, ResourceType
 from aclog.authorizer.index.layout import Int32s
 from aclog.authorizer.settings import Settings, controllers_decide
 from aclog.metalog.columns import Bools, Int64s
+from aclog.metalog.values import frozen
 from aclog.usage.accesses.access_batch import TIME_TYPE
 from aclog.usage.arrow import ACL_FIELDS
 from aclog.usage.decisions.access_columns import ParsedColumns, parse_columns

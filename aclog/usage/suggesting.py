@@ -11,12 +11,13 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL
 from aclog.authorizer.settings import Settings
+from aclog.metalog.values import frozen
 from aclog.usage.decisions.access_columns import parse_columns
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS

@@ -10,7 +10,7 @@ from re import compile as pattern_of
 from typing import Final, Self, TypeAlias
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.intents import Intent, needs_of
 from aclog.authorizer.acl import StandardAcl, acl_text, code_name, is_cidr, parse_cidr
@@ -27,6 +27,7 @@ from aclog.authorizer.index.layout import changes, rule_mask
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.values import define, frozen
 from aclog.usage.decisions.access_columns import AccessColumns
 from aclog.usage.decisions.decisions import ParsedAccess
 from aclog.usage.needs import Evidence, Needs, grouped

@@ -5,7 +5,6 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
-from attrs import frozen
 
 from aclog.analysis.comparison import differences
 from aclog.analysis.policy import Policy
@@ -14,6 +13,7 @@ from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import MetadataError
+from aclog.metalog.values import frozen
 from aclog.usage.decisions.access_columns import parse_columns
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import Rules

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import field
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, code_name, rule_of
@@ -19,6 +19,7 @@ from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclPermissionTy
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.layout import ALLOWED, DENIED, known_type, resource_name, rule_mask, split_pair
 from aclog.metalog.columns import Bools, Bytes, Int64s
+from aclog.metalog.values import define, frozen
 from aclog.usage.window import DAY, AccessSets, UnreadAccesses
 
 # The constraints of a removal that changes no decision of a window, as clauses over the removable ACLs.

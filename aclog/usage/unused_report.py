@@ -4,11 +4,12 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve
 from pyroaring import BitMap
 
 from aclog.metalog.columns import Bools, Bytes, Int64s
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.usage.index.lives import BEGIN_IS_EXACT, HAS_ID, Lives, digests
 from aclog.usage.index.usage_index import UsageIndex
 from aclog.usage.index.used import LastUse, Used

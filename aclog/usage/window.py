@@ -7,11 +7,12 @@ from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL
 from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.values import define, frozen
 
 # The window of a usage report, and times in us since 1970.
 

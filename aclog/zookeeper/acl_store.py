@@ -8,10 +8,11 @@ from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import ResourcePattern
 from aclog.metalog.errors import DecodeError, EncodeError, MetadataError
+from aclog.metalog.values import define, frozen
 from aclog.zookeeper import znodes
 from aclog.zookeeper.client import (
     Children,

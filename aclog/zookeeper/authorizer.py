@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 import attrs
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import (
     AclBindingFilter,
@@ -46,6 +46,7 @@ from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.records import RemoveAccessControlEntryRecord
+from aclog.metalog.values import define, frozen
 from aclog.zookeeper.acl_store import AclStore, ResourceAcls, StoreContents, StoreFollower, absent, acls_at
 from aclog.zookeeper.acl_store import Change as AclChange
 from aclog.zookeeper.client import ZkSettings, zk_settings

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.values import frozen
 
 # Znodes as read by a client, and the operations of a transaction (org.apache.zookeeper.Op).
 

@@ -5,12 +5,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from aclog.authorizer.control import INVALID_REQUEST
 from aclog.authorizer.interface import AclRequestError
 from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.values import frozen
 from aclog.zookeeper.client import ConflictError, StoreError, ZkSettings
 from aclog.zookeeper.znodes import integer_field, json_object
 

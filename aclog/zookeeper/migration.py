@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from uuid import UUID
 
-from attrs import Factory, define, field, frozen
+from attrs import Factory, field
 
 from aclog.authorizer.acl import ResourcePattern, StandardAcl, code_name, parse_cidr, record_of, resource_of
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
@@ -26,6 +26,7 @@ from aclog.metalog.records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.image import Image
 from aclog.zookeeper import znodes
 from aclog.zookeeper.acl_store import MAX_NODE_BYTES, AclStore

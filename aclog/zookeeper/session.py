@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import field
 from kazoo.client import KazooClient, KazooState, TransactionRequest
 from kazoo.exceptions import (
     EXCEPTIONS,
@@ -38,6 +38,7 @@ from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
 
 from aclog.config.node_config import TlsSettings
 from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.values import define, frozen
 from aclog.security.tls import client_context
 from aclog.zookeeper.client import (
     Children,

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
+from aclog.metalog.values import frozen
 from aclog.zookeeper import znodes
 from aclog.zookeeper.client import CreateNode, operation_to
 from aclog.zookeeper.connect import retried

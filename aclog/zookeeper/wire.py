@@ -16,13 +16,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from attrs import define, field
+from attrs import field
 from kazoo.exceptions import EXCEPTIONS
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.handlers.utils import selector_select
 from kazoo.protocol.states import EVENT_TYPE_MAP
 
 from aclog.metalog.errors import DecodeError
+from aclog.metalog.values import define
 
 MAX_FRAME = 64 << 20
 """Bytes of a response: those of 64 znodes of 1 MiB, which is ZooKeeper's default limit (jute.maxbuffer)."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, unquote_plus
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import ResourcePattern, StandardAcl, code_name
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
@@ -17,6 +17,7 @@ from aclog.authorizer.settings import no_colon
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
+from aclog.metalog.values import frozen
 
 # JSON in znodes: objects and typed fields, decoded with the znode's path in errors, and Jackson's compact encoding.
 

@@ -9,12 +9,13 @@ from itertools import chain, pairwise, repeat
 from operator import and_, or_, xor
 from typing import NamedTuple, TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.engine.host_classes import HostClasses, Partition, Runs
 from aclog.analysis.policy import Cell
 from aclog.analysis.regions import REQUESTED, Direction, Hosts, Literal, NamePart, Names, Root, Subtree
 from aclog.authorizer.codes import WILDCARD
+from aclog.metalog.values import define, frozen
 
 # The ACLs of one policy that apply to one subject below one root.
 

@@ -6,7 +6,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.analysis import regions
 from aclog.analysis.engine.evaluation import Change, Coverage, Ground, Scene, Side, evaluate
@@ -19,6 +19,7 @@ from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.layout import KeyTable, resource_name, split_pair
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Int64s
+from aclog.metalog.values import define, frozen
 
 # The engine's view of one policy below a root: the cells by principal, and the names that they cover.
 

@@ -9,12 +9,13 @@ from itertools import pairwise
 from operator import itemgetter, or_
 from typing import NamedTuple, Protocol, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.analysis.regions import EVERYWHERE, Hosts
 from aclog.authorizer.acl import address_number, cidr_range, host_address, in_cidr
 from aclog.authorizer.codes import WILDCARD
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 
 # Classes of client addresses: two addresses are in one class if they match the same ACLs.
 

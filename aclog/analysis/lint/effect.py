@@ -6,7 +6,7 @@ from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 from numpy.typing import NDArray
 
 from aclog.analysis.engine.host_classes import is_address
@@ -16,6 +16,7 @@ from aclog.authorizer.acl import address_number, cidr_range
 from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL
 from aclog.authorizer.index.layout import expanded, mask_table
 from aclog.metalog.columns import Bools, Int64s
+from aclog.metalog.values import define, frozen
 
 # The hosts of a table as a tree: `*` above ranges, ranges above narrower ones and addresses.
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import REQUESTED, ExistingNames, Request
@@ -30,6 +30,7 @@ from aclog.authorizer.index.scan_order import name_ranks, tables_of
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.symbols import is_symbol, known_beginning
 from aclog.metalog.columns import Bools, Bytes, Int64s, unsigned_varints
+from aclog.metalog.values import define, frozen
 
 _T = TypeVar("_T")
 

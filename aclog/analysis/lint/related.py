@@ -8,7 +8,7 @@ from itertools import islice
 from typing import ClassVar
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.comparison import differences
 from aclog.analysis.lint.effect import Verdict, verdicts
@@ -45,6 +45,7 @@ from aclog.authorizer.index.acl_index import AclIndex, ResourceKey, key_of
 from aclog.authorizer.index.layout import distinct, rule_mask
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.metalog.columns import Bools, Int64s
+from aclog.metalog.values import define, frozen
 
 # Rules without an effect (08 to 11): the policy without such a rule decides every request the same.
 

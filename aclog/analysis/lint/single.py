@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.lint.finding import (
     PLAIN_HOST,
@@ -52,6 +52,7 @@ from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.layout import OPERATIONS, TYPES
 from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.values import define, frozen
 
 # Resource names: `*` as a prefix, globs, names that trigger a bug of Kafka, names that no topic can have.
 

@@ -8,7 +8,7 @@ from enum import IntEnum
 from functools import cached_property
 from itertools import chain, starmap
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.analysis import regions
 from aclog.analysis.policy import only_on
@@ -37,6 +37,7 @@ from aclog.analysis.rows.row import Bound, Clause, Row, is_allow, summary_text
 from aclog.authorizer.acl import FileOrigin, StandardAcl, acl_text
 from aclog.authorizer.codes import WILDCARD, AclOperation, ResourceType
 from aclog.metalog.errors import plural, printable
+from aclog.metalog.values import frozen
 
 # Names in code font: untrusted text that must not become markup, a mention, a link or a cell of its own.
 

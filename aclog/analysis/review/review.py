@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy, is_allowed, only_on
@@ -25,6 +25,7 @@ from aclog.authorizer.codes import (
 )
 from aclog.authorizer.settings import Generation
 from aclog.metalog.errors import plural, printable
+from aclog.metalog.values import define, frozen
 
 # A document: the content of a review or a plan before formatting; points first, then complete sections.
 

@@ -7,7 +7,7 @@ from heapq import nsmallest
 from itertools import chain, islice
 from typing import Self, TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.policy import Policy, deciding
 from aclog.analysis.regions import (
@@ -53,6 +53,7 @@ from aclog.analysis.rows.row import (
 )
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, AclPermissionType, ResourceType
+from aclog.metalog.values import define, frozen
 
 # Groups exact differences into few rows: regions with the same principals, or principals with the same regions.
 

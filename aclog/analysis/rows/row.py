@@ -8,7 +8,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Generic, Self, TypeVar
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.analysis.regions import (
     ANY_NAME,
@@ -43,6 +43,7 @@ from aclog.authorizer.codes import (
 )
 from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
 from aclog.authorizer.settings import Settings
+from aclog.metalog.values import frozen
 
 # A row: a line of a report on a change, with access that some principals gained or lost.
 

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import Protocol, TypeAlias
 from uuid import UUID
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.intents import Intent, Need, needs_of
 from aclog.analysis.policy import Policy, deciding
@@ -36,6 +36,7 @@ from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, WILDCARD_PRINCIPAL, P
 from aclog.authorizer.settings import Generation, Settings, parse_pattern, pattern_text
 from aclog.authorizer.standard import Premises
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 
 # The subject of a test: a principal, or everyone with exceptions, from one host or from any.
 

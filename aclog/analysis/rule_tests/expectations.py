@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from operator import or_
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.comparison import allowed, denied, differences
 from aclog.analysis.engine.host_classes import Partition, partition
@@ -57,6 +57,7 @@ from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, AclPermissi
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 
 # can: each of the operations is allowed on every name.
 

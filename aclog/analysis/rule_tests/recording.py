@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.comparison import allowed, differences
 from aclog.analysis.engine.host_classes import Partition, partition
@@ -35,6 +35,7 @@ from aclog.authorizer.codes import (
     ResourceType,
 )
 from aclog.authorizer.index.layout import known_type
+from aclog.metalog.values import define, frozen
 
 # Names as items of tests: `topic:orders.*` with exceptions.
 

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis import regions
 from aclog.analysis.comparison import allowed, differences
@@ -48,6 +48,7 @@ from aclog.authorizer.interface import Action, InvalidRequestError, RequestConte
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.authorizer.symbols import SYMBOLS
+from aclog.metalog.values import define, frozen
 
 # Mutation testing: whether a mistake in any ACL makes a case fail.
 

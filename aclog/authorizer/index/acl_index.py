@@ -8,7 +8,7 @@ from itertools import islice, product, starmap
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
@@ -21,6 +21,7 @@ from aclog.metalog.native import np
 from aclog.metalog.persistent_map import Map
 from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.values import define, frozen
 
 # The overlay: the changes since the base was built, in persistent maps.
 #

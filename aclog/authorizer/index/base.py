@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from uuid import UUID
 
-from attrs import Factory, define, evolve, frozen
+from attrs import Factory, evolve
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.codes import (
@@ -28,6 +28,7 @@ from aclog.metalog.errors import DecodeError, ReplayError
 from aclog.metalog.native import np
 from aclog.metalog.primitives import Buffer, uuid_text
 from aclog.metalog.records import TaggedFields
+from aclog.metalog.values import define, frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 from zlib import crc32
 
-from attrs import Factory, define, frozen
+from attrs import Factory
 
 from aclog.authorizer.acl import AddressNumber, cidr_range
 from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType
@@ -24,6 +24,7 @@ from aclog.metalog.columns import Bools, Bytes, Int64s, unsigned_varints
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.native import native, np
 from aclog.metalog.primitives import Buffer
+from aclog.metalog.values import define, frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from attrs import frozen
-
 from aclog.authorizer.codes import WILDCARD, PatternType
 from aclog.authorizer.index import layout
 from aclog.authorizer.index.base import Base
 from aclog.metalog.columns import Bools, Bytes, Int64s, unsigned_varints
 from aclog.metalog.native import np
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

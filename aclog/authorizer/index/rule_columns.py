@@ -10,8 +10,6 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from aclog.authorizer.acl import AclBindingFilter, StandardAclWithId, rule_of
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index import layout
@@ -20,6 +18,7 @@ from aclog.authorizer.index.base import Base, row_keys
 from aclog.authorizer.index.queries import filter_matches
 from aclog.metalog.columns import AclColumns, Bools, Bytes, Int64s, unsigned_varints
 from aclog.metalog.native import np
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from aclog.authorizer.acl import principal_text, rule_fields
 from aclog.authorizer.index.layout import ByteStrings, numbered, sorted_rows
 from aclog.authorizer.index.rule_columns import RuleColumns, TextColumn
@@ -19,6 +17,7 @@ from aclog.metalog.errors import SYMBOL_START, printable
 from aclog.metalog.json_object import json_string
 from aclog.metalog.native import np
 from aclog.metalog.primitives import uuid_text
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

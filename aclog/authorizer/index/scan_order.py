@@ -8,8 +8,6 @@ from itertools import chain
 from operator import ne
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
-from attrs import frozen
-
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.codes import WILDCARD, PatternType
 from aclog.authorizer.index import layout
@@ -17,6 +15,7 @@ from aclog.authorizer.index.acl_index import AclIndex, Levels, Resource
 from aclog.authorizer.index.base import Base, row_keys
 from aclog.metalog.columns import Bytes, Int64s, unsigned_varints
 from aclog.metalog.native import np
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

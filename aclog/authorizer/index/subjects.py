@@ -7,7 +7,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, address_number, is_cidr, rule_of
 from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, PatternType
@@ -28,6 +28,7 @@ from aclog.authorizer.interface import InvalidRequestError
 from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.native import np
 from aclog.metalog.records import AccessControlEntryRecord
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

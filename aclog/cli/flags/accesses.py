@@ -3,10 +3,11 @@
 import re
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.cli.flags import common
 from aclog.cli.flags.accesses import AccessesFormat, AccessesTimezone, Gap, WindowFlags, Workers
@@ -13,6 +13,7 @@ from aclog.cli.flags.plans import JournalFile, OtherJournals
 from aclog.cli.flags.question import AnswerFlags, AnswerFormat
 from aclog.cli.options import Argument, Option
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.sources.formats.format import AclsFormat
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, TypeVar
 
 import attrs
 import click
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import parse_name
 from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.authorizer.settings import Generation, named_generation
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.ops.removal_limit import DEFAULT_PERCENT, RemovalLimit
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row, json_text
 from aclog.terminal.output import emit, page_output

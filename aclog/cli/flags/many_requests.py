@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.intents import Intent, Need, needs_of
 from aclog.authorizer.acl import ResourcePattern, host_address
@@ -34,6 +34,7 @@ from aclog.cli.flags.source import (
 )
 from aclog.cli.options import Argument, Option, complete_contexts
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.pipeline.output_directory import Place
 from aclog.sources.formats.format import AclsFormat
 

@@ -4,13 +4,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.cli.flags.accesses import ACCESSES_PANEL as ACCESSES
 from aclog.cli.flags.accesses import AccessesFormat, AccessesTimezone, Workers
 from aclog.cli.flags.common import PANEL, NoPager, Output, OutputFlags, format_option
 from aclog.cli.flags.source import AcceptUnread, Exclude, Modules, TopicsFile, VarFiles, Vars, Workspace
 from aclog.cli.options import Option
+from aclog.metalog.values import frozen
 from aclog.sources.formats.format import AclsFormat
 from aclog.terminal.columns import OutputFormat
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.analysis.intents import Intent, needs_of, requests_of
 from aclog.authorizer.acl import ResourcePattern, shell_word
@@ -32,6 +32,7 @@ from aclog.cli.flags.common import (
 )
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.values import frozen
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 
 # The flags that name resource patterns: those of kafka-acls.sh (org.apache.kafka.tools.AclCommandOptions).

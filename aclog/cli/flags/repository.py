@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.cli.flags.common import AuthorizerFlags, Semantics, flag_generation
 from aclog.cli.flags.source import SourceFlags, context_source, tell_what_decides
 from aclog.cli.options import Option, chosen_context
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.sources.formats.format import AclsFormat
 
 if TYPE_CHECKING:

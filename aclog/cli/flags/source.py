@@ -5,11 +5,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.cli.flags.common import STDIN, AuthorizerFlags, Semantics, check_one_stdin
 from aclog.cli.options import Argument, FilePath, Option, complete_contexts
 from aclog.metalog.errors import NO_SUCH_PATH, ConfigError
+from aclog.metalog.values import frozen
 from aclog.pipeline.output_directory import Place, local_directory, place_of
 from aclog.sources.formats.format import AclsFormat
 

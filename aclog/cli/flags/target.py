@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, code_name
 from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType
@@ -13,6 +13,7 @@ from aclog.cli.flags.question import parse_principal
 from aclog.cli.flags.source import complete_sources
 from aclog.cli.options import Argument, Option
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from aclog.planning.plan import PlaceAddress

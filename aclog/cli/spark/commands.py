@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Self, TypeAlias
 
 import pyarrow as pa
-from attrs import define, field, frozen
+from attrs import field
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -28,6 +28,7 @@ from aclog.cli.spark.spark_session import check_log, local_source
 from aclog.cli.transfer.output import open_output
 from aclog.cli.usage_report import basis_text, summary_lines
 from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.values import define, frozen
 from aclog.ops.policies import read_premises, refuse_unless_known
 from aclog.ops.usage import unknown_kafka, warn_of_gaps, warn_of_unknown_kafka
 from aclog.pipeline.access_rows import AccessRows

@@ -6,13 +6,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
-from attrs import frozen
-
 from aclog.cli.flags.accesses import TimestampAsOf, VersionAsOf, table_moment
 from aclog.cli.flags.source import SOURCE_PANEL as PANEL
 from aclog.cli.flags.source import log_place
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.output_directory import Mode, OutFormat, Place, check_new, connect_address, server_place
 

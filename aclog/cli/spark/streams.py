@@ -5,13 +5,12 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Final
 
-from attrs import frozen
-
 from aclog.cli.explain import ALLOWED, DENIED
 from aclog.cli.options import FilePath, Option
 from aclog.cli.signals import Stop, on_signals
 from aclog.cli.spark.flags import AppendFlags, IngestFlags, ReportFlags, column_pairs
 from aclog.metalog.errors import ConfigError, MetadataError, plural
+from aclog.metalog.values import frozen
 from aclog.pipeline.output_directory import OutFormat
 from aclog.terminal.output import complain, note, say, utc_text, warn
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
-from attrs import define, evolve, field
+from attrs import evolve, field
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, acl_of, acl_text, rule_of_object
 from aclog.authorizer.acl import record_of as record_of_acl
@@ -32,6 +32,7 @@ from aclog.metalog.records import (
     TaggedFields,
     UserScramCredentialRecord,
 )
+from aclog.metalog.values import define
 from aclog.ops.export_rows import (
     HISTORY,
     IMAGE,

@@ -11,7 +11,7 @@ from hmac import digest as hmac_digest
 from typing import Any, TypeVar
 
 from anyio.to_thread import run_sync
-from attrs import asdict, define, field, frozen
+from attrs import asdict, field
 from itsdangerous import BadData, Signer, URLSafeTimedSerializer
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.types import Message, Receive
 
 from aclog.console.http import BusyError, Share, TooLargeError, collected
+from aclog.metalog.values import define, frozen
 
 # Signed cookies: of a browser's session, and of a login that has begun.
 

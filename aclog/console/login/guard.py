@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 from weakref import WeakKeyDictionary
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
@@ -46,6 +46,7 @@ from aclog.console.login.oidc import OidcWay, read_settings
 from aclog.console.login.passwords import PasswordWay
 from aclog.console.login.sessions import ANONYMOUS_VIEWER, Entry, Pages, Sessions, Visit, Way, local_path, new_id
 from aclog.console.shared import LineFile
+from aclog.metalog.values import define, frozen
 from aclog.server.connection_budget import network_of
 from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image

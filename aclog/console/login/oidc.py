@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import httpx2
-from attrs import define, field, frozen
+from attrs import field
 from authlib.integrations.base_client.errors import OAuthError
 from authlib.integrations.httpx_client import AsyncOAuth2Client
 from authlib.oidc.core import CodeIDToken
@@ -32,6 +32,7 @@ from aclog.console.login.passwords import Attempts
 from aclog.console.login.sessions import Entry, Session, Visit, local_path, new_id, same_proof
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import current_time_ms, elapsed_seconds
+from aclog.metalog.values import define, frozen
 
 # Logins that do not succeed.
 

@@ -10,7 +10,7 @@ from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from argon2 import PasswordHasher, Type, extract_parameters
 from argon2.exceptions import InvalidHashError, VerificationError
-from attrs import define, field, frozen
+from attrs import field
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -22,6 +22,7 @@ from aclog.console.login.sessions import Entry, Session, Visit, local_path, same
 from aclog.console.shared import Budget, RateBudget
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.values import define, frozen
 from aclog.server.connection_budget import network_of
 
 # Limits on login attempts: a budget for each address and for each name.

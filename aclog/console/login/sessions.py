@@ -8,7 +8,7 @@ from hmac import compare_digest
 from typing import Any, Protocol
 from urllib.parse import unquote_plus
 
-from attrs import define, field, frozen
+from attrs import field
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -18,6 +18,7 @@ from aclog.authorizer.acl import host_address
 from aclog.console.login.forms import Cookies
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.values import define, frozen
 
 # The viewer of the console.
 

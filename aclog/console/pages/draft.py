@@ -4,8 +4,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice, starmap
 
-from attrs import frozen
-
 from aclog.analysis.comparison import turning_same
 from aclog.analysis.intents import Intent
 from aclog.analysis.lint_report import LocatedFinding
@@ -66,6 +64,7 @@ from aclog.console.pages.page import (
 from aclog.console.pages.states import Console
 from aclog.console.patch import is_patched, patch_lines
 from aclog.metalog.errors import ConfigError, MetadataError, plural
+from aclog.metalog.values import frozen
 from aclog.planning.granting import Shared
 from aclog.planning.plan import plan_lines, stage_of
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_with

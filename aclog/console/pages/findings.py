@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.analysis.lint.finding import Severity
 from aclog.analysis.lint_report import severity_count, suppression_lines
@@ -37,6 +37,7 @@ from aclog.console.pages.page import Kind as FieldKind
 from aclog.console.pages.states import Console, State
 from aclog.metalog.errors import ConfigError, plural
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import frozen
 from aclog.snapshots.moments import read_moment
 
 PATH = "/findings"

@@ -3,8 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from attrs import frozen
-
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Direction
@@ -14,6 +12,7 @@ from aclog.authorizer.codes import AclPermissionType
 from aclog.authorizer.settings import Generation
 from aclog.console.live import RuleTimeline
 from aclog.console.pages.states import History, is_added
+from aclog.metalog.values import frozen
 from aclog.snapshots.history import Change
 from aclog.snapshots.moments import timestamp_text
 

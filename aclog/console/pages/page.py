@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TypeAlias, TypeVar
 from urllib.parse import parse_qsl, quote, unquote
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.lint.finding import Severity
 from aclog.analysis.regions import Principals
@@ -28,6 +28,7 @@ from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, AclPerm
 from aclog.authorizer.settings import asked_pattern
 from aclog.console.findings import Uses
 from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.values import frozen
 
 # A page as a value: the source of its HTML, JSON and CSV.
 

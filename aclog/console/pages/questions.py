@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.acl import ResourcePattern, StandardAcl, acl_text, code_name, host_address
 from aclog.authorizer.codes import (
@@ -24,6 +24,7 @@ from aclog.console.pages.span import CHANGES, day_url
 from aclog.console.pages.states import Console, State
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import frozen
 from aclog.snapshots.moments import milliseconds, read_moment
 from aclog.sources.rule_line import parse_rule_line
 

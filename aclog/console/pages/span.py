@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.acls_image import RuleChange
@@ -35,6 +35,7 @@ from aclog.console.pages.page import Handle as SliderHandle
 from aclog.console.pages.states import Console, History, State
 from aclog.metalog.errors import ConfigError, MetadataError, plural
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import frozen
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.moments import Moment, milliseconds, moment_text, read_moment, timestamp_text

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice, pairwise, takewhile
 from weakref import WeakKeyDictionary
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis.comparison import Compared as ByKafka
 from aclog.analysis.comparison import Comparison, differences, rows_of_each
@@ -40,6 +40,7 @@ from aclog.console.patch import Files
 from aclog.console.shared import Cache
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import define, frozen
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.deciding_kafka import (
     ANY_KAFKA,

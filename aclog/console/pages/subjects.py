@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.analysis.intents import Intent, needs_of
 from aclog.analysis.regions import (
@@ -80,6 +80,7 @@ from aclog.console.pages.questions import FORMS, AskedRule, Question, is_questio
 from aclog.console.pages.span import is_settled, known_history, latest_table, since_of
 from aclog.console.pages.states import Console, State
 from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.values import frozen
 
 # Tables of permissions, and of the rules that grant them.
 

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator
 from functools import reduce
 from itertools import islice
 
-from attrs import frozen
-
 from aclog.analysis.comparison import turning_same
 from aclog.analysis.policy import only_on
 from aclog.analysis.regions import Direction, Query, only
@@ -94,6 +92,7 @@ from aclog.console.pages.span import (
 )
 from aclog.console.pages.states import Compared, Console, History, State, policy_of
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.ops.policies import difference_objects
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.deciding_kafka import SETTLED_BY, KafkaChange

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
-from attrs import define, field, frozen
+from attrs import field
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -37,6 +37,7 @@ from aclog.console.pdp.mapping import MOST_BYTES, BadRequestError, NotReadyError
 from aclog.console.pdp.opa import ALLOW, PATH, Audit, DecisionLog, opa_answer
 from aclog.console.shared import NoTurnError, Turns
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 
 # Bearer tokens of clients: kept as digests, compared in constant time.
 

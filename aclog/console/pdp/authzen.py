@@ -8,7 +8,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import WILDCARD, WILDCARD_PRINCIPAL, PatternType, ResourceType
@@ -29,6 +29,7 @@ from aclog.console.pdp.deciding import (
     plain_words,
 )
 from aclog.console.pdp.mapping import BadRequestError, ForeignType, Thing
+from aclog.metalog.values import define, frozen
 from aclog.terminal.columns import json_text
 
 # Many questions in one request (Access Evaluations), under each of the three semantics.

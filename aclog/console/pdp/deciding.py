@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypeAlias
 from urllib.parse import unquote
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 from starlette.requests import HTTPConnection
 
 from aclog.analysis.policy import Policy
@@ -35,6 +35,7 @@ from aclog.console.pdp.workers import AnsweredOffsets
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.json_object import json_string
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.logs import ReplacedError

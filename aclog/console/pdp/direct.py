@@ -12,12 +12,12 @@ from http import HTTPStatus
 from typing import Protocol
 
 import h11
-from attrs import frozen
 
 from aclog.console.connections import TimedConnection
 from aclog.console.http import BusyError, Share
 from aclog.console.pdp.authzen import EVALUATION, EVALUATIONS
 from aclog.console.pdp.opa import ALLOW, PATH
+from aclog.metalog.values import frozen
 
 SHORT = 16 << 10
 """Bytes of a body that is answered at once; a longer one, or one about the past, is answered in a thread."""

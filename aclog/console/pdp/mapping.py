@@ -8,10 +8,11 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.codes import AclOperation, ResourceType
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.yaml_nodes import parse_documents
 from aclog.terminal.columns import json_text

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.console.pdp.deciding import (
@@ -21,6 +21,7 @@ from aclog.console.pdp.deciding import (
 from aclog.console.pdp.mapping import BadRequestError
 from aclog.console.shared import LineFile
 from aclog.metalog.errors import printable_json
+from aclog.metalog.values import frozen
 from aclog.terminal.columns import json_text
 
 # The audit of answers: a line of JSON for each.

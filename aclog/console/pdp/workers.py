@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from time import monotonic_ns, sleep
 
-from attrs import define, field
+from attrs import field
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from aclog.metalog.errors import MetadataError
+from aclog.metalog.values import define
 
 # The sum of the metrics of several processes.
 

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, UploadFile
 from starlette.exceptions import HTTPException
@@ -56,6 +56,7 @@ from aclog.console.web.rendering import STATIC, Around, Kept, MadePage, page_obj
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.primitives import current_time_ms, elapsed_seconds
 from aclog.metalog.text_forms import comma_parts
+from aclog.metalog.values import define, frozen
 from aclog.server.connection_budget import network_of
 from aclog.snapshots.moments import timestamp_text
 from aclog.terminal.columns import json_text

@@ -13,7 +13,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Generic, TypeVar
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
@@ -36,6 +36,7 @@ from aclog.console.pages.page import (
 )
 from aclog.console.pages.views import GROUPS, MENU, is_at_moment
 from aclog.metalog.errors import printable
+from aclog.metalog.values import define, frozen
 from aclog.terminal.tables import formula_free
 
 # Cells and rows as HTML. A page has a thousand cells, and macros of a template take ten times as long for them.

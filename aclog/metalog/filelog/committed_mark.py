@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.metalog.batches import crc32c
 from aclog.metalog.committed_log import EpochStart
@@ -14,6 +14,7 @@ from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog import files
 from aclog.metalog.machine import disk
 from aclog.metalog.text_forms import format_properties, parse_properties
+from aclog.metalog.values import define, frozen
 
 # The file `aclog.committed` beside `__cluster_metadata-0`: the cluster of a log, and the offset up to which it is
 # committed.

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.metalog.batches import build_batch, read_header
 from aclog.metalog.committed_log import Appended, Closeable, EpochStart
@@ -33,6 +33,7 @@ from aclog.metalog.filelog.verify import verify_checkpoint
 from aclog.metalog.group_commit import MAX_BATCH_BYTES, GroupCommit, read_prebuilt_header
 from aclog.metalog.machine import disk, threads
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import define, frozen
 
 # Appends batches to the last segment, and rolls to a new segment when it is full.
 #

@@ -14,13 +14,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.metalog.batches import crc32c
 from aclog.metalog.errors import NO_SUCH_PATH, DecodeError, LogError
 from aclog.metalog.machine import disk, randomness
 from aclog.metalog.native import regex
 from aclog.metalog.text_forms import format_properties, parse_properties
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     from aclog.metalog.committed_log import EpochStart

@@ -14,12 +14,13 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from attrs import define, field
+from attrs import field
 
 from aclog.metalog.errors import LockedError, LogError
 from aclog.metalog.filelog.files import FILE_MODE, NamedFile, log_error
 from aclog.metalog.filelog.meta_properties import META_PROPERTIES
 from aclog.metalog.machine import disk, threads
+from aclog.metalog.values import define
 
 LOCK_FILE = "aclog.lock"
 KAFKA_LOCK_FILE = ".lock"

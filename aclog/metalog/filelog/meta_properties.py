@@ -5,12 +5,11 @@ from functools import lru_cache
 from pathlib import Path
 from uuid import UUID
 
-from attrs import frozen
-
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog import files
 from aclog.metalog.primitives import parse_uuid, uuid_text
 from aclog.metalog.text_forms import parse_properties
+from aclog.metalog.values import frozen
 
 META_PROPERTIES = "meta.properties"
 _VERSION = "1"

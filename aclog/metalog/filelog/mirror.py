@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Self
 
-from attrs import define, evolve, field
+from attrs import evolve, field
 
 from aclog.metalog.batches import BatchRun
 from aclog.metalog.committed_log import Closeable, EpochStart
@@ -25,6 +25,7 @@ from aclog.metalog.filelog.file_log import (
 from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
 from aclog.metalog.filelog.verify import open_reader
 from aclog.metalog.machine import disk
+from aclog.metalog.values import define
 
 # Appends a quorum's batches, of any epoch, as its leader wrote them (KafkaMetadataLog.appendAsFollower).
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.metalog.batches import (
     HEADER_SIZE,
@@ -30,6 +30,7 @@ from aclog.metalog.control_records import decode_control_batch
 from aclog.metalog.errors import DecodeError, LogError, ReplayError
 from aclog.metalog.filelog.files import SegmentFile, list_segments, log_error, read_at
 from aclog.metalog.machine import disk, threads
+from aclog.metalog.values import define, frozen
 
 # Walks the batches of a segment file and checks each: completeness, CRC, offset continuity, leader epoch.
 #

@@ -7,7 +7,7 @@ from contextlib import closing
 from enum import Enum
 from pathlib import Path
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.metalog.batches import decode_batch
 from aclog.metalog.committed_log import Closeable, EpochStart
@@ -33,6 +33,7 @@ from aclog.metalog.filelog.segments import (
     walk_batches,
 )
 from aclog.metalog.machine import clock, disk, threads
+from aclog.metalog.values import define, frozen
 
 # Checks a checkpoint file: every batch valid, offsets from 0 on, the epoch of its name, header, footer, every record.
 #

@@ -6,7 +6,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from attrs import define, field
+from attrs import field
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
@@ -14,6 +14,7 @@ from aclog.metalog.errors import ConfigError, FencedError, LogError
 from aclog.metalog.machine import clock
 from aclog.metalog.topic_message import BatchMessage, MessageBatch, encode_headers
 from aclog.metalog.topiclog.settings import TopicSettings
+from aclog.metalog.values import define
 
 # confluent-kafka's errors, classified and translated to aclog's.
 

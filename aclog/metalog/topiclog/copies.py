@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from contextlib import closing
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.metalog.committed_log import Closeable
 from aclog.metalog.errors import DecodeError, LogError, ReplayError
@@ -15,6 +15,7 @@ from aclog.metalog.topiclog.reader import HistoricalReads
 from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.metalog.topiclog.topic import Survey
 from aclog.metalog.topiclog.topic_log import fence_previous_writer
+from aclog.metalog.values import define, frozen
 
 # A copy of a whole log, written into an empty topic in one transaction.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from attrs import define, field
+from attrs import field
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from aclog.metalog.errors import DecodeError, LogError, ReplayError
@@ -17,6 +17,7 @@ from aclog.metalog.topic_message import Placement, decode_headers
 from aclog.metalog.topiclog.client import ClientErrors, error_in, kafka_error, new_consumer, retriable
 from aclog.metalog.topiclog.positions import StoredMessage
 from aclog.metalog.topiclog.settings import TopicSettings
+from aclog.metalog.values import define
 
 _POLL_MESSAGES = 5000
 

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from attrs import frozen
-
 from aclog.metalog.control_records import LeaderChange, decode_control
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.topic_message import Placement
+from aclog.metalog.values import frozen
 
 # Offsets of Kafka and ours, and the leader of the log, read from its LeaderChange records.
 

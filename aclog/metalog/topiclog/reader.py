@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import TypeVar
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.metalog.batches import BatchRun
 from aclog.metalog.committed_log import Closeable, CommittedLog
@@ -19,6 +19,7 @@ from aclog.metalog.topiclog.partition import RESPONSE_SECONDS, Partition, Remove
 from aclog.metalog.topiclog.positions import Leader, StoredMessage, leader_of
 from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.metalog.topiclog.topic import Survey, find_base, find_leader, survey
+from aclog.metalog.values import define, frozen
 
 # The newest committed batches of a topic log, in memory, and its newest leader.
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, Self
 
-from attrs import define, field
+from attrs import field
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from aclog.metalog.errors import ConfigError, LogError
@@ -12,6 +12,7 @@ from aclog.metalog.topiclog.client import SLICE_SECONDS, ClientErrors, error_in,
 from aclog.metalog.topiclog.partition import FIXED, RESPONSE_SECONDS, RemovedError
 from aclog.metalog.topiclog.settings import TopicId, TopicSettings
 from aclog.metalog.topiclog.topic import TopicAdmin, id_of_topic
+from aclog.metalog.values import define
 
 _MESSAGES: Final = 2_000
 """How many messages are taken from the client at once."""

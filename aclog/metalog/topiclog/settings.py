@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from attrs import Factory, field, frozen
+from attrs import Factory, field
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 
 BOOTSTRAP_SERVERS = "bootstrap.servers"
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from attrs import define, field, frozen
+from attrs import field
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicDescription  # type: ignore[attr-defined]  # its own names, which it does not declare as such
 
@@ -17,6 +17,7 @@ from aclog.metalog.topiclog.client import MAX_MESSAGE_BYTES, ClientErrors, error
 from aclog.metalog.topiclog.partition import RESPONSE_SECONDS, Partition, RemovedError
 from aclog.metalog.topiclog.positions import Leader, StoredMessage, find_first, find_last, find_offset, leader_of
 from aclog.metalog.topiclog.settings import TopicId, TopicSettings
+from aclog.metalog.values import define, frozen
 
 # Requests about a log's topic to the brokers, repeated until one responds.
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import Any
 
-from attrs import define, field
+from attrs import field
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, Producer, TopicPartition
 
 from aclog.metalog.batches import BatchHeader, BatchRun, build_batch, read_header
@@ -35,6 +35,7 @@ from aclog.metalog.topiclog.client import (
 )
 from aclog.metalog.topiclog.reader import HistoricalReads, TailCache, TopicReader
 from aclog.metalog.topiclog.settings import TopicSettings
+from aclog.metalog.values import define
 
 # The committed batches of a topic log's writer, read back before they are acknowledged.
 

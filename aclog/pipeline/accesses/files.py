@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 from pyspark.errors import ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,6 +16,7 @@ from pyspark.sql.types import DataType, StringType, StructType, TimestampType
 
 from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.pipeline import server_files
 from aclog.pipeline.accesses.kafka_log import (
     TIMESTAMP,

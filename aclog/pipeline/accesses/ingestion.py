@@ -14,7 +14,7 @@ from typing import Any, Final, Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -26,6 +26,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.files import fsync_directory
 from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import define, frozen
 from aclog.pipeline.accesses.files import ChangedFilesError, PinnedFiles, lines_in, listed, pinned
 from aclog.pipeline.accesses.kafka_log import (
     Splitter,

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import evolve, frozen
+from attrs import evolve
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,6 +27,7 @@ from pyspark.sql.types import DataType, IntegralType, StringType, TimestampNTZTy
 from aclog.authorizer import audit
 from aclog.authorizer.codes import AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.pipeline.session import cause, own_error
 from aclog.snapshots.moments import parse_zone
 from aclog.usage.accesses.access_batch import FIRST_SECOND, LAST_SECOND, ReadLines, between, between_from

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from attrs import define, field, frozen
+from attrs import field
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,6 +19,7 @@ from pyspark.sql.types import DataType, StringType
 
 from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.pipeline.accesses.kafka_log import (
     ACCESS_COLUMNS,
     ACCESS_SCHEMA,

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
 from numpy.typing import NDArray
 
 from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.records import RecordType
+from aclog.metalog.values import frozen
 from aclog.pipeline.history.log_table import LogTable, Start
 from aclog.pipeline.history.transaction_spans import MARKERS, Marker, Span, TransactionSpans, spans_of
 from aclog.pipeline.source.rows import NO_TIME, TIME, UNKNOWN_CODES

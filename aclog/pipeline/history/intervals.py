@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
@@ -36,6 +35,7 @@ from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.files import checkpoint_name, list_checkpoints
 from aclog.metalog.primitives import parse_uuid
 from aclog.metalog.records import RecordType
+from aclog.metalog.values import frozen
 from aclog.pipeline.history import bulk, transaction_spans
 from aclog.pipeline.history.bulk import BulkLog
 from aclog.pipeline.history.log_table import DESCENDS, LogTable, Start, read_log

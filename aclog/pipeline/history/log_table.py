@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from attrs import define, field, frozen
+from attrs import field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from aclog.metalog.errors import CheckpointError
+from aclog.metalog.values import define, frozen
 from aclog.pipeline.source.data_source import LogPartition, plan_partitions, read_partition
 from aclog.pipeline.source.directory import FileRange, Options, Query
 from aclog.pipeline.source.rows import LOG_SCHEMA, NO_TIME, UNKNOWN_CODES

@@ -8,7 +8,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import NamedTuple
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.records import (
@@ -18,6 +18,7 @@ from aclog.metalog.records import (
     MetadataRecord,
     RecordType,
 )
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.applier import Transactions
 
 _RECORDS: MappingProxyType[str, MetadataRecord] = MappingProxyType(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequenc
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import pyarrow as pa
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -14,6 +14,7 @@ from aclog.metalog.batches import scan_batches
 from aclog.metalog.errors import ConfigError, DecodeError, LogError
 from aclog.metalog.topic_message import Assembler, MessageBatch
 from aclog.metalog.topiclog.positions import StoredMessage
+from aclog.metalog.values import define, frozen
 from aclog.pipeline.source.directory import (
     EARLIEST,
     LATEST,

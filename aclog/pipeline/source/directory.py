@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.metalog.batches import (
     HEADER_SIZE,
@@ -29,6 +29,7 @@ from aclog.metalog.errors import ConfigError, DecodeError, LogError
 from aclog.metalog.filelog import files, open_reader
 from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.segments import Segment, checked_batches, next_whole_batch
+from aclog.metalog.values import define, frozen
 from aclog.pipeline.source.rows import (
     DAMAGED,
     LOG_SCHEMA,

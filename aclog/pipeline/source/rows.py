@@ -7,7 +7,7 @@ from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from attrs import evolve, fields, frozen
+from attrs import evolve, fields
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
@@ -21,6 +21,7 @@ from aclog.metalog.columns import Bools, Int64s, bytes_at, read_acls, slices_at
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.primitives import uuid_text
 from aclog.metalog.text_forms import may_hold_secret, type_name
+from aclog.metalog.values import frozen
 from aclog.pipeline.spark_versions import (
     EqualTo,
     Filter,

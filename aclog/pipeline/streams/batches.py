@@ -18,13 +18,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import field
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.files import fsync_directory, write_all, written_whole
 from aclog.metalog.filelog.locks import WriterLock
+from aclog.metalog.values import define, frozen
 from aclog.pipeline import storage
 from aclog.pipeline.accesses.ingestion import fsync_file
 from aclog.pipeline.output_directory import OutFormat, Place, hadoop_name, place_of

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from attrs import define, field, frozen
+from attrs import field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -15,6 +15,7 @@ from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.pipeline.accesses.files import MALFORMED
 from aclog.pipeline.accesses.kafka_log import TIMESTAMP
 from aclog.pipeline.authorize import DECIDED_TOGETHER, decide

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from attrs import define, field
+from attrs import field
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define
 from aclog.pipeline.accesses.ingestion import Counts, Layout, check_rejects, counts_of, split_rows
 from aclog.pipeline.accesses.tables import SCHEMAS
 from aclog.pipeline.streams.batches import StreamOutput

@@ -6,13 +6,13 @@ from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
-from attrs import frozen
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.pipeline.accesses.files import MALFORMED, listed_names, orc_frame, place_in, rows_of_table
 from aclog.pipeline.accesses.ingestion import Kind, Layout
 from aclog.pipeline.accesses.kafka_log import ACCESS_SCHEMA, NoFilesError, Splitter, readable_errors

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from attrs import define, field
+from attrs import field
 from pyspark.sql import SparkSession
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define
 from aclog.pipeline import storage
 
 _RECENT: Final = 1000

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from attrs import define, field, frozen
+from attrs import field
 from kio.schema.errors import ErrorCode
 
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl
@@ -27,6 +27,7 @@ from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG
 from aclog.config.listeners import access_property, has_kafkas_semantics
 from aclog.config.node_config import HostPort, NodeConfig
 from aclog.credentials.tokens import Renewer
+from aclog.metalog.values import define, frozen
 from aclog.protocol import api_keys, error_codes
 from aclog.protocol.acls import (
     CreateAclsRequest,

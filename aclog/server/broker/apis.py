@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Protocol, TypeAlias
 from uuid import UUID
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 from kio.schema.errors import ErrorCode
 
 from aclog.authorizer.codes import AclOperation
@@ -30,6 +30,7 @@ from aclog.credentials.tokens import (
 from aclog.metalog.codec import read_frame
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.records import DelegationTokenRecord, RecordType
+from aclog.metalog.values import define, frozen
 from aclog.protocol import api_keys, error_codes
 from aclog.protocol.acls import describe_tokens_response, token_expiry_response
 from aclog.protocol.headers import (

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
-from attrs import define, field
+from attrs import field
 
 from aclog.authorizer.codes import AclOperation
 from aclog.authorizer.interface import AuthorizerNotReadyError
@@ -23,6 +23,7 @@ from aclog.credentials.tokens import TokenSettings
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.machine import clock
 from aclog.metalog.records import BrokerEndpoint
+from aclog.metalog.values import define
 from aclog.protocol import api_keys, error_codes
 from aclog.protocol.headers import Handler, Request, RequestError
 from aclog.protocol.messages import build

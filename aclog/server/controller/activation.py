@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Protocol
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.config.node_config import NodeConfig
 from aclog.metalog.codec import encode_record
@@ -26,6 +26,7 @@ from aclog.metalog.records import (
     OpaqueRecord,
     RecordType,
 )
+from aclog.metalog.values import frozen
 from aclog.server.controller.snapshot_generator import remove_partial_checkpoints
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoints import find_bootstrap, read_checkpoint, uncommitted_bootstrap

@@ -7,7 +7,7 @@ from datetime import timedelta
 from ipaddress import ip_address
 from typing import Any, Protocol, TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import host_address
 from aclog.authorizer.audit import api_name
@@ -20,6 +20,7 @@ from aclog.credentials.tokens import TokenCreation, TokenResult, token_hmac_byte
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.primitives import ZERO, current_time_ms
 from aclog.metalog.records import BrokerEndpoint, BrokerFeature, DelegationTokenRecord, RegisterBrokerRecord
+from aclog.metalog.values import define, frozen
 from aclog.protocol import api_keys, error_codes
 from aclog.protocol.acls import decode_create_acls, token_created_response, token_expiry_response
 from aclog.protocol.headers import (

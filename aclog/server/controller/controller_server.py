@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
-from attrs import define, field
+from attrs import field
 
 from aclog.authorizer.interface import Authorizer
 from aclog.authorizer.standard import StandardAuthorizer
@@ -21,6 +21,7 @@ from aclog.metalog.filelog import FileLog
 from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.files import METADATA_DIRECTORY, CheckpointFile, list_checkpoints, read_epochs
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import define
 from aclog.server.controller.activation import check_only_voter, complete_activation, open_controller_log, replay
 from aclog.server.controller.fetch import LeaderAndEpoch, OpenCheckpoints, Quorum, ServingState
 from aclog.server.controller.quorum_controller import QuorumController

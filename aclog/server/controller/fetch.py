@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.interface import AuthorizerNotReadyError
 from aclog.config.node_config import HostPort
@@ -18,6 +18,7 @@ from aclog.metalog.committed_log import EpochStart, LogReader
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.files import CheckpointFile, checkpoint_name, log_error
 from aclog.metalog.machine import clock, disk
+from aclog.metalog.values import define, frozen
 from aclog.protocol import api_keys, error_codes
 from aclog.protocol.headers import Request, RequestError
 from aclog.protocol.messages import build, build_response

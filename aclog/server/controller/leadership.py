@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from attrs import define, field
+from attrs import field
 
 from aclog.authorizer.interface import Authorizer
 from aclog.client.quorum_log import QuorumLog
@@ -17,6 +17,7 @@ from aclog.metalog.errors import ConfigError, FencedError, LogError, MetadataErr
 from aclog.metalog.filelog.files import METADATA_DIRECTORY, CheckpointFile, log_error, written_whole
 from aclog.metalog.machine import clock, disk
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import define
 from aclog.server.controller.activation import catch_up, complete_activation
 from aclog.server.controller.controller_server import ActiveController, activate
 from aclog.server.controller.fetch import OpenCheckpoints, Quorum, ServingState

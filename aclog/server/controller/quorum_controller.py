@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Generic, TypeAlias, TypeVar
 from uuid import UUID
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.authorizer.control import AclCreation, create_acls, delete_acls, filter_value
@@ -22,6 +22,7 @@ from aclog.metalog.group_commit import MAX_BATCH_BYTES
 from aclog.metalog.machine import clock
 from aclog.metalog.primitives import RandomIds, current_time_ms
 from aclog.metalog.records import MetadataRecord, NoOpRecord
+from aclog.metalog.values import define, frozen
 from aclog.protocol import error_codes
 from aclog.protocol.headers import OutcomeUnknownError, RequestError
 from aclog.server.loops import MANY, LoopFuture, committed

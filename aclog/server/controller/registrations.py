@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.settings import CIDR_CONFIG, CIDR_FEATURE
 from aclog.config.node_config import BrokerSettings
@@ -31,6 +31,7 @@ from aclog.metalog.records import (
     UnregisterBrokerRecord,
     UnregisterControllerRecord,
 )
+from aclog.metalog.values import define, frozen
 from aclog.protocol import error_codes
 from aclog.protocol.headers import RequestError
 from aclog.protocol.session import SecurityProtocol

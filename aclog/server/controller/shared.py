@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.client.errors import FollowingEndedError
 from aclog.client.follower import Follower
@@ -19,6 +19,7 @@ from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataErr
 from aclog.metalog.filelog import files
 from aclog.metalog.machine import clock, threads
 from aclog.metalog.topiclog import Leader, TopicId, TopicSettings
+from aclog.metalog.values import define, frozen
 from aclog.server.controller.activation import LedLog
 from aclog.snapshots.publisher import Publisher
 

@@ -9,12 +9,13 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-from attrs import define, field
+from attrs import field
 
 from aclog.config.node_config import CheckpointPolicy
 from aclog.metalog.errors import DecodeError, MetadataError, printable
 from aclog.metalog.filelog import files
 from aclog.metalog.machine import clock
+from aclog.metalog.values import define
 from aclog.snapshots.checkpoints import (
     read_image_file,
     remove_old_checkpoints,

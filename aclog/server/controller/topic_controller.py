@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from uuid import UUID
 
-from attrs import define, field
+from attrs import field
 
 from aclog.authorizer.interface import Authorizer
 from aclog.authorizer.standard import StandardAuthorizer
@@ -17,6 +17,7 @@ from aclog.config.node_config import HostPort, NodeConfig
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.filelog.files import CheckpointFile
 from aclog.metalog.filelog.locks import WriterLock
+from aclog.metalog.values import define
 from aclog.server.controller.activation import LOG_DIRECTORY, lock_checkpoints
 from aclog.server.controller.fetch import LeaderAndEpoch, OpenCheckpoints, Quorum, ServingState
 from aclog.server.controller.leadership import LeadershipTerm, TopicWatch, ensure_checkpoint, open_reader

@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from attrs import define, field
+from attrs import field
 
 from aclog.config.node_config import Limits
+from aclog.metalog.values import define
 from aclog.server.connection_budget import ConnectionBudget, Shares, Slot, network_of
 from aclog.server.http_endpoint import HTTP_CONNECTIONS
 from aclog.server.telemetry import Metrics

@@ -13,7 +13,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.audit import api_name
 from aclog.authorizer.interface import AclRequestError, AuthorizerNotReadyError
@@ -21,6 +21,7 @@ from aclog.config.node_config import Listener
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.machine import clock
 from aclog.metalog.primitives import current_time_ms
+from aclog.metalog.values import define, frozen
 from aclog.protocol import api_keys, error_codes
 from aclog.protocol.acls import decode_create_acls
 from aclog.protocol.headers import (

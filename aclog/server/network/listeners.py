@@ -17,7 +17,7 @@ from ssl import MemoryBIO, SSLContext, SSLError, SSLObject, SSLSession, SSLSysca
 from struct import Struct
 from typing import Any, Literal, TypeAlias, cast
 
-from attrs import define, field
+from attrs import field
 from prometheus_client import Counter
 
 from aclog.authorizer.acl import host_address
@@ -25,6 +25,7 @@ from aclog.authorizer.settings import KafkaPrincipal
 from aclog.config.node_config import HostPort, Listener
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.machine import sockets
+from aclog.metalog.values import define
 from aclog.protocol import api_keys
 from aclog.protocol.headers import MIN_REQUEST, MalformedRequestError, OutcomeUnknownError, frame_length
 from aclog.protocol.session import ANONYMOUS, SecurityProtocol, Session

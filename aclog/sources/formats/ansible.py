@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from attrs import frozen
-
 from aclog.authorizer.codes import WILDCARD, AclOperation, PatternType, ResourceType
+from aclog.metalog.values import frozen
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import PERMISSIONS, LocatedRule, ReadContext, SourceFile, Statement, choice
 from aclog.sources.formats.unread import UnreadKind

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import FileOrigin, StatedCluster
 from aclog.metalog.errors import plural
+from aclog.metalog.values import frozen
 from aclog.sources.formats.rule import FileTree, StatedRules
 from aclog.sources.formats.terraform.clusters import ROOT_MODULE
 from aclog.sources.formats.unread import Located

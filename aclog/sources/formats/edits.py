@@ -12,10 +12,9 @@ from functools import partial
 from itertools import chain, groupby
 from types import MappingProxyType
 
-from attrs import frozen
-
 from aclog.authorizer.acl import StandardAcl, object_of_rule, resource_of, rule_of_object
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.ksm import COLUMNS, KAFKA_UI, delimiter_of
 from aclog.sources.formats.listings import OWN

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from attrs import define, field
+from attrs import field
 
 from aclog.authorizer.acl import FileOrigin
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import ReadContext, SourceFile
 from aclog.sources.formats.unread import UnreadKind

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import FileOrigin, StatedCluster
 from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.sources.formats.nodes import Node, plain_text
 from aclog.sources.formats.rule import (
     LocatedRule,

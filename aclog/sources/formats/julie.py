@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.codes import WILDCARD, AclOperation, PatternType, ResourceType
+from aclog.metalog.values import define, frozen
 from aclog.sources.formats.nodes import Node, plain_text
 from aclog.sources.formats.rule import (
     LocatedRule,

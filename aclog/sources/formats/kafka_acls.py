@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import pairwise
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import FileOrigin, ResourcePattern, StandardAcl
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, find_name
 
 _RESOURCE = re.compile(r"Current ACLs for resource `(.*)`: ?")

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from types import MappingProxyType
 
-from attrs import define, field
+from attrs import field
 
 from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, Statement, named_value, on_cluster
 

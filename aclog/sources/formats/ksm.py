@@ -6,10 +6,11 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import TypeVar
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.sources.formats.listings import claims_confluent
 from aclog.sources.formats.listings import claims_csv as is_own_csv
 from aclog.sources.formats.nodes import Node

@@ -10,9 +10,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import ReadContext, SourceFile
 from aclog.sources.formats.unread import UnreadKind

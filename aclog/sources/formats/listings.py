@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from attrs import frozen
-
 from aclog.authorizer.acl import FileOrigin, StandardAcl
 from aclog.authorizer.codes import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, find_name
 
 # A listing: the names of its columns and keys, by the fields of a rule.

@@ -5,10 +5,9 @@ from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from typing import TypeAlias
 
-from attrs import frozen
-
 from aclog.authorizer.acl import FileOrigin
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 
 # A value in a structured file, with its file and line.
 

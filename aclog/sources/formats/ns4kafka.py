@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import FileOrigin, StatedCluster, origin_text
 from aclog.authorizer.codes import WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import (
     LocatedRule,

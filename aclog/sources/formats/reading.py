@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.acl import FileOrigin, is_symbolic, origin_text, rule_of_object
 from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.values import frozen
 from aclog.sources.acl_lines import numbered_lines, parse_acls
 from aclog.sources.forks import each_part
 from aclog.sources.formats import (

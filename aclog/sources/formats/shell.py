@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import FileOrigin, StandardAcl, find_name
 from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.control import refusal
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, concrete
 from aclog.sources.formats.unread import UnreadKind
 

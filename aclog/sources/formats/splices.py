@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from attrs import frozen
+from aclog.metalog.values import frozen
 
 
 @frozen(order=True)

@@ -4,10 +4,9 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 
-from attrs import frozen
-
 from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.sources.formats.nodes import Node, plain_value
 from aclog.sources.formats.rule import (
     OPERATIONS,

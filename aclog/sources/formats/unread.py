@@ -17,10 +17,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from attrs import frozen
-
 from aclog.authorizer.acl import FileOrigin
 from aclog.metalog.errors import plural
+from aclog.metalog.values import frozen
 
 
 class UnreadKind(StrEnum):

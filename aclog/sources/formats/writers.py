@@ -9,12 +9,13 @@ from enum import IntEnum
 from itertools import groupby
 from types import MappingProxyType
 
-from attrs import astuple, frozen
+from attrs import astuple
 
 from aclog.authorizer.acl import StandardAcl, code_name, resource_of
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.control import refusal
 from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.values import frozen
 from aclog.sources.formats.format import AclsFormat
 
 # Rules of each principal, and of each of its resources, in a stable order.

@@ -10,11 +10,12 @@ from types import MappingProxyType
 from typing import cast
 
 import yaml
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.codes import AclOperation
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import folded_name
 from aclog.sources.formats.splices import Splice, cut_items, spliced

@@ -9,9 +9,10 @@ from functools import lru_cache
 from typing import Any, ClassVar, cast
 
 import yaml
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.sources.formats.nodes import Node, Scalar
 
 _TAGS = "tag:yaml.org,2002:"

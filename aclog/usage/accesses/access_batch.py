@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.audit import (
     HEAD,
@@ -29,6 +29,7 @@ from aclog.authorizer.audit import (
 )
 from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.usage.accesses.brokers import broker_of_line
 from aclog.usage.accesses.containers import texts_in
 from aclog.usage.accesses.layouts import Layout, Profile, cleaned, detect, read_text_line

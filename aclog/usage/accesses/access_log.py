@@ -16,10 +16,11 @@ from types import MappingProxyType
 from typing import IO, Any, BinaryIO, Final, NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.values import frozen
 from aclog.usage.accesses.access_batch import (
     APACHE,
     BEGINNING,

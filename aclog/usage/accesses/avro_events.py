@@ -8,9 +8,9 @@ from itertools import islice
 from typing import IO, Final, cast
 
 import fastavro
-from attrs import define
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define
 from aclog.usage.accesses.access_batch import AccessBatch, AccessForm
 from aclog.usage.accesses.events import batch_of
 from aclog.usage.accesses.lines import JsonObject, PinnedFile

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
-from attrs import frozen
 
 from aclog.authorizer.acl import folded_name
 from aclog.authorizer.audit import HEAD, MESSAGE, ParsedLine, Reason, operation_name, resource_type_name
 from aclog.metalog.columns import Int64s
+from aclog.metalog.values import frozen
 from aclog.usage.accesses.access_batch import (
     APACHE,
     BROKER,

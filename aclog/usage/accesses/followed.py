@@ -11,9 +11,10 @@ from glob import escape, has_magic
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias, cast
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.usage.accesses.access_batch import BEGINNING, AccessForm
 from aclog.usage.accesses.access_log import (
     OF_KAFKA,

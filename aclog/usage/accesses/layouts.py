@@ -7,7 +7,7 @@ from datetime import tzinfo
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.audit import (
     AUDIT_LOGGER,
@@ -24,6 +24,7 @@ from aclog.authorizer.audit import (
     read_other,
 )
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.usage.accesses.times import CLOCK, ISO, KNOWN_FORMATS, NUMBER, TimeFormat, epoch_micros, format_of, parse_iso
 
 DEFAULT_PATTERN: Final = "[%d] %p %m (%c)%n"

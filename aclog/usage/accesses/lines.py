@@ -18,10 +18,11 @@ from tempfile import NamedTemporaryFile, TemporaryFile, gettempdir
 from typing import IO, Any, Final, NamedTuple, Self, TypeAlias, cast
 from weakref import finalize
 
-from attrs import Factory, define, field, frozen
+from attrs import Factory, field
 
 from aclog.authorizer.audit import MESSAGE, Reason
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 
 # Files of lines as pieces of work, and strict parsing of JSON objects in lines.
 

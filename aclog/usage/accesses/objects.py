@@ -16,9 +16,10 @@ from typing import Any, Final, Self
 from urllib.parse import quote, unquote
 from weakref import finalize
 
-from attrs import define, field
+from attrs import field
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define
 from aclog.usage.accesses.globs import is_hidden
 from aclog.usage.accesses.lines import TABLES, FileChangedError, PinnedFile
 from aclog.usage.accesses.table_formats import MARKERS, Places, is_of_log

@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.usage.accesses.access_batch import (
     BROKER,
     LOGGED_DECISION,

@@ -16,10 +16,9 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
-
 from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa

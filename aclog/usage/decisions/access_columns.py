@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self, TypeVar, overload
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve
 from numpy.typing import NDArray
 
 from aclog.authorizer.index.layout import Int32s
 from aclog.authorizer.index.subjects import RequestCodes
 from aclog.metalog.columns import Bools, Int64s
+from aclog.metalog.values import frozen
 from aclog.usage.decisions.decisions import (
     OPERATION_CODES,
     RESOURCE_TYPE_CODES,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-from attrs import Factory, define, evolve, field, frozen
+from attrs import Factory, evolve, field
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import WILDCARD
@@ -15,6 +15,7 @@ from aclog.authorizer.index.scan_order import NAMED, ODD, STAR
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Bools, Int64s
+from aclog.metalog.values import define, frozen
 from aclog.usage.decisions.access_columns import AccessColumns, ParsedColumns, parse_columns
 from aclog.usage.decisions.decisions import (
     LEVELS,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import Factory, define, field, frozen
+from attrs import Factory, field
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import host_address, logged_address
@@ -25,6 +25,7 @@ from aclog.authorizer.index.scan_order import EMPTY, NAMED, ODD, STAR
 from aclog.authorizer.settings import Generation
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.values import define, frozen
 from aclog.usage.arrow import ACL_FIELDS
 
 # Decisions as one number each: the ordinal of the determining ACL, or a negative code without one.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import is_cidr
@@ -22,6 +22,7 @@ from aclog.authorizer.index.subjects import Matcher
 from aclog.authorizer.settings import Settings, controllers_decide
 from aclog.metalog.columns import AclColumns, Bools, Int64s, read_acls
 from aclog.metalog.records import FRAME_VERSION, RecordType
+from aclog.metalog.values import define, frozen
 from aclog.usage.arrow import ACL_FIELDS, acl_structs
 from aclog.usage.decisions.access_columns import AccessColumns
 from aclog.usage.decisions.decisions import (

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Final, Self, TypeAlias
 
 import numpy as np
-from attrs import define, field
+from attrs import field
 from numpy.typing import NDArray
 
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, DecodeError, os_error_text
 from aclog.metalog.filelog.files import fsync_directory
 from aclog.metalog.machine import databases, disk
+from aclog.metalog.values import define
 
 # The index file: opened only if it is an index, and verified to be the same file at each write.
 

@@ -7,10 +7,10 @@ from hashlib import blake2b
 from typing import Final, NamedTuple, Self
 
 import numpy as np
-from attrs import frozen
 
 from aclog.metalog.columns import Bools, Bytes, Int64s
 from aclog.metalog.errors import DecodeError
+from aclog.metalog.values import frozen
 from aclog.usage.index.database import deflated, inflated, packed, unpacked
 
 # The ACLs by which accesses were evaluated, as the index identifies them.

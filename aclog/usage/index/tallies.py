@@ -11,11 +11,12 @@ from tempfile import SpooledTemporaryFile
 from typing import Final, NamedTuple, Self
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import field
 from pyroaring import BitMap
 
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.values import define, frozen
 from aclog.usage.index.database import deflated, inflated, packed, unpacked
 from aclog.usage.index.used import LEVELS, LastUse, Span, Used, spans
 from aclog.usage.window import AccessSets, UnreadAccesses

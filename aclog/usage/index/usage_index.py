@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import field
 from pyroaring import BitMap
 
 from aclog.authorizer.standard import SETTLED
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.values import define, frozen
 from aclog.usage.index import lives as lives_module
 from aclog.usage.index import tallies as tallies_module
 from aclog.usage.index import used

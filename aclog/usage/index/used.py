@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
 import numpy as np
-from attrs import frozen
 
 from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import DecodeError
+from aclog.metalog.values import frozen
 from aclog.usage.index.database import deflated, inflated, packed, unpacked
 from aclog.usage.window import AccessSets
 

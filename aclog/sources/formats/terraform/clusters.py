@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import StatedCluster
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.sources.formats.terraform.evaluation import evaluate
 from aclog.sources.formats.terraform.hcl import (
     Attribute,

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from attrs import frozen
-
+from aclog.metalog.values import frozen
 from aclog.sources.formats.terraform.values import (
     BOOL,
     DYNAMIC,

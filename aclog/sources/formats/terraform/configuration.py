@@ -9,13 +9,14 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.authorizer.acl import FileOrigin, ModuleCall, StandardAcl, StatedCluster
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.control import malformed
 from aclog.authorizer.symbols import is_symbol, principal_symbol
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile
 from aclog.sources.formats.terraform.clusters import Providers
 from aclog.sources.formats.terraform.collection_functions import Function

@@ -6,10 +6,11 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.symbols import literal_part, symbol_part
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.sources.formats.terraform.collection_functions import Function
 from aclog.sources.formats.terraform.hcl import (
     ITEM,

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.sources.formats.rule import FileTree
 from aclog.sources.formats.terraform.collection_functions import COLLECTION_FUNCTIONS, Function
 from aclog.sources.formats.terraform.functions import (

@@ -18,9 +18,10 @@ from typing import Any, cast
 from urllib.parse import quote_plus
 
 import yaml
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.sources.formats.rule import compiled, matches
 from aclog.sources.formats.terraform.collection_functions import Function, listed, sequence_of, whole
 from aclog.sources.formats.terraform.values import (

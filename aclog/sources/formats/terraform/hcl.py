@@ -10,10 +10,11 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 import tree_sitter_hcl
-from attrs import define, evolve, fields, frozen, has
+from attrs import evolve, fields, has
 from tree_sitter import Language, Node, Parser
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.sources.formats.terraform.values import (
     FALSE,
     NULL,

@@ -5,11 +5,12 @@ import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import FileOrigin
 from aclog.authorizer.symbols import hidden_part
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.sources.formats.rule import ReadContext, SourceFile
 from aclog.sources.formats.terraform.evaluation import NoNames, Scope, evaluate
 from aclog.sources.formats.terraform.hcl import (

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from types import MappingProxyType
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import FileOrigin
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.sources.formats import redpanda, strimzi
 from aclog.sources.formats.nodes import Node, plain_value
 from aclog.sources.formats.rule import LocatedRule, ReadContext, Resource, resources

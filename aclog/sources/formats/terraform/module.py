@@ -9,10 +9,11 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TypeVar
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.symbols import hidden_part, symbol_part
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
 from aclog.sources.formats.rule import ReadContext, SourceFile
 from aclog.sources.formats.terraform.collection_functions import Function
 from aclog.sources.formats.terraform.evaluation import Budget, NoNames, Progress, Scope, evaluate

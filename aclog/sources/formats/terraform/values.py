@@ -9,10 +9,11 @@ from itertools import starmap
 from types import MappingProxyType
 from typing import TypeAlias, cast
 
-from attrs import Factory, evolve, field, frozen
+from attrs import Factory, evolve, field
 
 from aclog.authorizer.symbols import expression_of, literal_part, symbol_part
 from aclog.metalog.errors import ConfigError, without_marks
+from aclog.metalog.values import frozen
 
 # Why an expression has no value; the evaluator adds file and line.
 
