@@ -2,29 +2,30 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from importlib.metadata import version
 from itertools import chain
+from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from aclog.analysis.comparison import Compared, Comparison, rows_of_each, turning
 from aclog.analysis.policy import NameMap
 from aclog.analysis.rows.report import cluster_title, markdown_lines, rows_of_clusters, sarif_log
 from aclog.authorizer.acl import shell_word
-from aclog.cli.answers import difference_columns
 from aclog.cli.flags.commands import DiffFlags
 from aclog.cli.flags.common import AuthorizerFlags, Output, check_one_stdin
 from aclog.cli.flags.many_requests import SecondSettingsFlags, SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import plural, printable
-from aclog.ops.lint import merged_logs, with_unread
+from aclog.metalog.values import frozen
 from aclog.ops.policies import TwoStates, compare, difference_objects, warn_of_super_users
-from aclog.sources.accesses import Accesses, read_accesses
 from aclog.sources.cluster_parts import cluster_parts, note_union
 from aclog.sources.forks import each_part
 from aclog.sources.formats.unread import Unread
 from aclog.terminal.columns import OutputFormat, json_text
 from aclog.terminal.output import emit, note, say, warn
+
+if TYPE_CHECKING:
+    from aclog.sources.accesses import Accesses
 
 # The flags that name two policies.
 
@@ -106,7 +107,7 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
     """
     output = report.output()
     flags.check({"--accesses": report.accesses})
-    accesses = None if report.accesses is None else read_accesses(report.accesses)
+    accesses = _accesses(report.accesses)
     both = flags.states(notes_clusters=False)
     states = _each_cluster(both)
     # The comparison with accesses counts those that it cannot decide.
@@ -128,18 +129,31 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
         )
     comparisons = {name: each for name, (_, _, each) in compared.items()}
     if output.form is OutputFormat.SARIF:
-        path = flags.target.file()
-        logs = {
-            name: with_unread(
-                sarif_log(list(rows_of_each(each)), version=version("aclog"), path=path, refs=refs), unread
-            )
-            for name, (refs, unread, each) in compared.items()
-        }
-        emit(json_text(merged_logs(logs)))
+        _emit_sarif(compared, flags.target.file())
     else:
         _print(comparisons, {name: unread for name, (_, unread, _) in compared.items()}, output)
     each_comparison = (comparison for each in comparisons.values() for comparison in each.values())
     return DIFFERENT if any(each.differences or each.premises for each in each_comparison) else SAME
+
+
+def _accesses(path: str | None) -> "Accesses | None":
+    if path is None:
+        return None
+    from aclog.sources.accesses import read_accesses  # here: with all layouts of logs
+
+    return read_accesses(path)
+
+
+def _emit_sarif(compared: Mapping[str, tuple[list[str], tuple[Unread, ...], Compared]], path: str | None) -> None:
+    from importlib.metadata import version
+
+    from aclog.ops.lint import merged_logs, with_unread  # here: with all lints
+
+    logs = {
+        name: with_unread(sarif_log(list(rows_of_each(each)), version=version("aclog"), path=path, refs=refs), unread)
+        for name, (refs, unread, each) in compared.items()
+    }
+    emit(json_text(merged_logs(logs)))
 
 
 def _note_direction(states: TwoStates) -> None:
@@ -178,7 +192,7 @@ def _each_cluster(states: TwoStates) -> dict[str, TwoStates]:
     }
 
 
-def _compared(states: TwoStates, accesses: Accesses | None) -> tuple[list[str], tuple[Unread, ...], Compared]:
+def _compared(states: TwoStates, accesses: "Accesses | None") -> tuple[list[str], tuple[Unread, ...], Compared]:
     """Return the commits of both sides, what was not read of them, and the comparison."""
     each = states.read_each()
     sides = next(iter(each.values()))
@@ -196,6 +210,8 @@ def _print(clusters: Mapping[str, Compared], unread: Mapping[str, Iterable[Unrea
     """
     is_markdown = output.form is OutputFormat.MARKDOWN and not output.columns
     if output.is_rows and not is_markdown:
+        from aclog.cli.answers import difference_columns  # here: with plans and the history of answers
+
         is_json = output.form in (OutputFormat.JSON, OutputFormat.JSONL) and not output.columns
         rows = {name: difference_objects(each) for name, each in clusters.items()}
         columns = difference_columns({key: value for each in clusters.values() for key, value in each.items()})

@@ -461,12 +461,12 @@ _COLOR = click.Option(
 class _Shown(click.Command):
     """A command with the help of aclog.cli.panels."""
 
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Print the help; the formatter stays empty."""
-        del formatter
+    def get_help(self, ctx: click.Context) -> str:
+        """Print the help; return nothing more to print."""
         from aclog.cli.panels import print_help
 
         print_help(self, ctx)
+        return ""
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """See click.Command.get_help_option."""

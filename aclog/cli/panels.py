@@ -76,10 +76,13 @@ def print_help(command: click.Command, context: click.Context, *, is_complete: b
     console = Console(
         theme=_THEME,
         highlighter=_OPTIONS,
+        emoji=False,  # no help has one, and their table takes 2 ms
         force_terminal=True if forced else None,
         color_system=None if choice == "never" else "auto",
         width=int(width) if width else None,
     )
+    # As click has it, which would import what packs files, to find the width.
+    context.terminal_width = max(min(console.width, 80) - 2, 50)
     if is_complete:
         _print_complete(command, context, console)
     elif isinstance(command, click.Group):
@@ -117,7 +120,7 @@ def _print_brief(command: click.Command, context: click.Context, console: Consol
     summary, examples, description = _parts(command.help or "")
     head: list[RenderableType] = [_usage(command, context), summary, *_titled("Examples", examples)]
     groups = _merged(_panels(command.get_params(context)))
-    narrow = Console(theme=_THEME, width=80, file=StringIO())
+    narrow = Console(theme=_THEME, emoji=False, width=80, file=StringIO())
     room = LINES - sum(_height(each, narrow) for each in head) - 2
     room -= sum(map(_folded_height, groups.values()))
     about = description
@@ -228,7 +231,7 @@ def _parts(text: str) -> tuple[Text, list[Text], list[Text]]:
 
 def _command_line(text: str) -> Text:
     """Return an example, which stays one line: it can be copied."""
-    line = _OPTIONS(Text.from_markup(text))
+    line = _OPTIONS(Text.from_markup(text, emoji=False))
     line.no_wrap, line.overflow = True, "ignore"
     return line
 
@@ -293,7 +296,7 @@ def _commands(command: click.Group, context: click.Context) -> Iterator[tuple[st
 
 
 def _marked(text: str, style: str = "") -> Text:
-    return _OPTIONS(Text.from_markup(cleandoc(text), style=style))
+    return _OPTIONS(Text.from_markup(cleandoc(text), style=style, emoji=False))
 
 
 def _paragraphs(text: str) -> Iterator[Text]:

@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol, Self
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import Origins, TwoOrigins, acl_text, places_text
 from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, changed_acls, changes_between, net_changes
@@ -29,6 +29,7 @@ from aclog.authorizer.settings import (
 from aclog.authorizer.standard import Premises
 from aclog.authorizer.symbols import symbol_refusal
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.values import frozen
 from aclog.snapshots.deciding_kafka import (
     DecidingKafka,
     deciding_kafka,
@@ -39,7 +40,7 @@ from aclog.snapshots.deciding_kafka import (
 )
 from aclog.snapshots.image import Image, StateSource
 from aclog.sources.acl_lines import NameFile
-from aclog.sources.choice import UNREAD, ChosenSource, gaps_of, settings_premises
+from aclog.sources.choice import UNREAD, AclsSource, ChosenSource, gaps_of, settings_premises
 from aclog.sources.notes import Notify
 from aclog.terminal.columns import json_text
 from aclog.terminal.notices import progress
@@ -429,10 +430,11 @@ class TwoStates:
 
 def _is_same_source(first: StateSource, second: StateSource) -> bool:
     """Return whether two sources are known to be one; others may be of one cluster, as a checkpoint and its log."""
-    from aclog.sources.logs import LogSource
+    if not isinstance(first, AclsSource) and not isinstance(second, AclsSource):
+        from aclog.sources.logs import LogSource
 
-    if isinstance(first, LogSource) and isinstance(second, LogSource):
-        return first.directory.resolve() == second.directory.resolve()
+        if isinstance(first, LogSource) and isinstance(second, LogSource):
+            return first.directory.resolve() == second.directory.resolve()
     return first.name == second.name
 
 

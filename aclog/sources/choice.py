@@ -10,7 +10,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import (
     NO_ORIGINS,
@@ -29,10 +29,11 @@ from aclog.metalog.errors import ConfigError, LogError, MetadataError, ReplayErr
 from aclog.metalog.native import regex
 from aclog.metalog.primitives import elapsed_seconds
 from aclog.metalog.text_forms import comma_parts
+from aclog.metalog.values import define, frozen
 from aclog.snapshots.image import Freshness, Image, StateSource
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.acl_lines import STDIN, LineTable, NameFile, accept, blocks, display_name, without_mark
-from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.format import LARGEST, AclsFormat
 from aclog.sources.formats.unread import Dormant, Unread, UnreadKind
 from aclog.sources.notes import Notify
 from aclog.sources.read_options import NO_INPUTS, FoundRules, ModuleInputs, ReadOptions
@@ -67,13 +68,12 @@ def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], N
         OSError: a file cannot be read.
 
     """
-    from aclog.sources.formats.rule import DirectoryTree
-
     if path == STDIN:
-        return _file_rules(display_name(path), blocks(path, options.advance), DirectoryTree(path), options, check=check)
+        return _file_rules(display_name(path), blocks(path, options.advance), path, options, check=check)
     location = Path(path)
     if location.is_dir():
         from aclog.metalog.filelog.files import list_checkpoints, list_segments
+        from aclog.sources.formats.rule import DirectoryTree
         from aclog.sources.rule_trees import tree_rules
 
         if list_segments(location) or list_checkpoints(location):
@@ -81,7 +81,7 @@ def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], N
         return tree_rules(DirectoryTree(path, strict=options.strict), options, check)
     if location.suffix == ".checkpoint":
         raise ConfigError(f"{path}: a checkpoint, no file of rules: expected --snapshot instead of --acls")
-    return _file_rules(path, blocks(path, options.advance), DirectoryTree(path), options, check=check)
+    return _file_rules(path, blocks(path, options.advance), path, options, check=check)
 
 
 def ref_rules(text: str, options: ReadOptions, check: Callable[[StandardAcl], None] = accept) -> FoundRules:
@@ -101,28 +101,31 @@ def ref_rules(text: str, options: ReadOptions, check: Callable[[StandardAcl], No
 def _file_rules(
     name: str,
     chunks: Iterator[list[bytes]],
-    beside: "FileTree",
+    beside: "FileTree | str",
     options: ReadOptions,
     *,
     check: Callable[[StandardAcl], None],
 ) -> FoundRules:
-    """Return the rules of one file, whose lines arrive in blocks; JSON lines are not read as a whole."""
+    """Return the rules of one file, whose lines arrive in blocks; JSON lines are not read as a whole.
+
+    `beside`: the tree of the file, or the path of a file in a directory.
+    """
     chunks = without_mark(chunks)
     bounded = _bounded(name, chunks)
     first = [] if options.form is AclsFormat.JSONL else list(_until_text(bounded))
     if options.form is AclsFormat.JSONL or (options.form is AclsFormat.AUTO and _is_json_line(first)):
         table = LineTable(name)
         return FoundRules(rules=table.parsed(chain(first, chunks), check), origins=table)
+    from aclog.sources.formats.rule import DirectoryTree
     from aclog.sources.rule_trees import content_rules
 
     content = b"\n".join(line for lines in chain(first, bounded) for line in lines)
-    return content_rules(name, content, beside, options, check=check)
+    tree = DirectoryTree(beside) if isinstance(beside, str) else beside
+    return content_rules(name, content, tree, options, check=check)
 
 
 def _bounded(name: str, chunks: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
     """Yield the blocks of a file that is held as a whole: a small file may decompress to more than the memory."""
-    from aclog.sources.formats.rule import LARGEST
-
     size = 0
     for lines in chunks:
         size += sum(map(len, lines)) + len(lines)
@@ -469,10 +472,11 @@ class ChosenSource:
     @property
     def git_place(self) -> "GitPlace | None":
         """The commit and path that are read; None if it is no commit."""
+        if not isinstance(self.source, AclsSource) or not self.source.is_ref:
+            return None
         from aclog.sources.git import parse_git_place
 
-        is_ref = isinstance(self.source, AclsSource) and self.source.is_ref
-        return parse_git_place(self.source.name) if is_ref else None
+        return parse_git_place(self.source.name)
 
     def restrict(self, filters: Sequence[AclBindingFilter]) -> None:
         """Have a broker send only the ACLs that match one of some filters: nothing else of the images will be read.

@@ -5,17 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from aclog.authorizer.acl import FileOrigin
 from aclog.metalog.errors import printable
+from aclog.metalog.values import frozen
 from aclog.sources.choice import AclsSource, ChosenSource
-from aclog.sources.formats.rule import LocatedRule
 from aclog.sources.formats.unread import Dormant, Unread
 from aclog.terminal.output import note
 
 if TYPE_CHECKING:
     from aclog.sources.formats.clusters import Clusters, Layout
+    from aclog.sources.formats.rule import LocatedRule
 
 
 @frozen(kw_only=True)
@@ -97,7 +96,8 @@ def _parts(choice: ChosenSource | None, clusters: "Clusters") -> dict[str, Chose
     if choice is None or not isinstance(choice.source, AclsSource) or choice.source.layout is None:
         return {}
     source, layout = choice.source, choice.source.layout
-    rules, paths = defaultdict[str, list[LocatedRule]](list), defaultdict[str, set[str]](set)
+    rules: defaultdict[str, list[LocatedRule]] = defaultdict(list)
+    paths = defaultdict[str, set[str]](set)
     unread = defaultdict[str, list[Unread]](list)
     dormant = defaultdict[str, list[Dormant]](list)
     topics = defaultdict[str, list[tuple[str, FileOrigin]]](list)

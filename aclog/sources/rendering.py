@@ -22,12 +22,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, cast
 
-from attrs import define, field, frozen
+from attrs import field
 
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.values import define, frozen
+from aclog.sources.formats.format import LARGEST
 from aclog.sources.formats.helm import CHART
-from aclog.sources.formats.rule import DEEPEST, LARGEST, MOST_FILES, DirectoryTree, SourceFile
+from aclog.sources.formats.rule import DEEPEST, MOST_FILES, DirectoryTree, SourceFile
 from aclog.sources.formats.unread import Unread, UnreadKind
 from aclog.sources.formats.verdicts import KUSTOMIZATIONS
 from aclog.sources.git import POINTERS, GitFiles, GitPlace, TreeEntry, TreeNode, ask_git, submodules, top_directory

@@ -123,6 +123,32 @@ def test_a_question_about_one_name_of_an_image_file_imports_neither_arrays_nor_a
     assert not imported((*line.split(), "--snapshot", checkpoint), place) & ABSENT
 
 
+ABSENT_OF_LINES = {
+    "diff --acls rules.jsonl --to-acls rules.jsonl": {
+        "aclog.analysis.lint.effect",
+        "aclog.analysis.timeline",
+        "aclog.planning.plan",
+        "aclog.snapshots.history",
+        "aclog.sources.formats.rule",
+        "aclog.sources.git",
+        "aclog.sources.logs",
+        "aclog.sources.repository",
+        "aclog.usage.accesses.layouts",
+        "html",
+        "importlib.metadata",
+    },
+    f"authorize --acls rules.jsonl {ASKED}": {"aclog.sources.formats.rule", "aclog.snapshots.applier"},
+    "--help": {"attr", "rich._emoji_codes", "shutil"},
+    "authorize --help": {"rich._emoji_codes", "shutil"},
+}
+
+
+@pytest.mark.parametrize("line", ABSENT_OF_LINES)
+@pytest.mark.process
+def test_a_command_imports_nothing_that_only_others_or_other_flags_need(line, place):
+    assert not imported(line.split(), place) & ABSENT_OF_LINES[line]
+
+
 @pytest.mark.process
 def test_the_script_imports_no_more_than_the_module(place):
     words = ("authorize", "--acls", "rules.jsonl", *ASKED.split())

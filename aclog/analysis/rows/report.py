@@ -5,12 +5,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, StrEnum
 from functools import cached_property
-from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.analysis import regions
 from aclog.analysis.policy import Policy, only_on, range_rules
@@ -39,6 +38,7 @@ from aclog.authorizer.settings import Generation, GenerationPair, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError, plural, printable
+from aclog.metalog.values import define, frozen
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -701,6 +701,8 @@ def _html(cell: Cell, most: int = MOST_CHARACTERS) -> str:
     if cell is not None and not isinstance(cell, str | float | int):
         cell = ", ".join(cell)
     text = printable("" if cell is None else str(cell))
+    from html import escape  # noqa: PLC0415 - it has all entities
+
     return escape(text if len(text) <= most else f"{text[: most - 1]}\u2026")
 
 

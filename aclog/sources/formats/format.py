@@ -23,3 +23,7 @@ class AclsFormat(StrEnum):
     TABLE = "table"
     CSV = "csv"
     SHELL = "shell"
+
+
+LARGEST = 64 << 20
+"""The largest file, in bytes; JSON lines are not read as a whole, and may be larger."""

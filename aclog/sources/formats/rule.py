@@ -15,13 +15,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from aclog.authorizer.acl import FileOrigin, Origin, StandardAcl, StandardAclWithId, StatedCluster
 from aclog.authorizer.codes import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.control import malformed
 from aclog.authorizer.symbols import symbol_part
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define, frozen
+from aclog.sources.formats.format import LARGEST
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.unread import Dormant, Located, Unread, UnreadKind
 
@@ -332,8 +334,6 @@ MOST_FILES = 200_000
 them look like endlessly many."""
 DEEPEST = 200
 """Levels of directories: more than people make, and few enough for a recursive walk."""
-LARGEST = 64 << 20
-"""The largest file, in bytes; JSON lines are not read as a whole, and may be larger."""
 
 
 class Destination(Enum):
