@@ -163,6 +163,13 @@ class Map(Generic[_K, _V]):
         del leaf[key]
         return _make(root if self._size > 1 else {}, self._size - 1)
 
+    def flat(self) -> dict[_K, _V]:
+        """Return a dictionary of the entries."""
+        flat: dict[_K, _V] = {}
+        for leaf in _leaves(self._root):
+            flat.update(leaf)
+        return flat
+
     def unshared_keys(self, other: "Map[_K, Any]") -> Iterator[_K]:
         """Yield the keys that only one of both has, in time that follows the nodes that they do not share."""
         return _unshared(self._root, other._root)

@@ -12,9 +12,8 @@ from uuid import UUID
 
 from attrs import field
 
-from aclog.metalog.values import frozen
-
 from aclog.metalog.native import maker
+from aclog.metalog.values import frozen
 
 TaggedFields: TypeAlias = tuple[tuple[int, bytes], ...]
 

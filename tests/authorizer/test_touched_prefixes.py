@@ -35,11 +35,14 @@ def test_prefixes_among_names(seed):
 @pytest.mark.parametrize("seed", range(8))
 def test_decisions_do_not_depend_on_how_prefixes_are_found(seed, monkeypatch):
     random = Random(seed)
+    monkeypatch.setattr(acl_index, "_MOST_PATTERNS", random.choice((0, 3, 1000)))
     rules = [
         acl(name, f"User:{random.randrange(3)}", pattern_type=random.choice((PatternType.PREFIXED,) * 3 + (3,)),
             resource_type=random.choice(TYPES), permission_type=random.choice((2, 3, 3)))
         for name in names_of(random, 150) if name
     ]  # fmt: skip
+    rules += [acl("*", f"User:{who}", resource_type=kind) for who in range(3) for kind in TYPES]
+    random.shuffle(rules)
     half = len(rules) // 2
     image = through(
         "python", AclsImage.empty().apply(record_of(rule, UUID(int=n)) for n, rule in enumerate(rules[:half]))
@@ -77,6 +80,7 @@ def test_masks_after_removals_are_those_of_the_rules_that_are_left(seed, monkeyp
     """Of nested prefixes with several rules each, some of which are removed, and some added again."""
     random = Random(seed)
     monkeypatch.setattr(acl_index, "_FEW_LENGTHS", random.choice((1 << 30, 0)))
+    monkeypatch.setattr(acl_index, "_MOST_PATTERNS", random.choice((0, 3, 1000)))
     monkeypatch.setattr(acl_index, "_PAYS", 1 << 30)
     names = [each for each in names_of(random, 40) if each]
     codes = range(2, 7)

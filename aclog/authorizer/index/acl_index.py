@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, product, starmap
+from itertools import islice, product
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -93,6 +93,10 @@ class Overlay(NamedTuple):
     """The number of ACLs added and removed."""
     core: layout.Core | None = None
     """The same changes in the native core, if there is one and the base was ever changed."""
+    touching: Map[PairKey, tuple[tuple[int, str], ...] | None] | None = Map()
+    """By principal and host: the patterns, as an index into `touched` and a name, that have a touched cell of this pair
+    or had one; None if they are more than _MOST_PATTERNS. A subject is decided by the base alone where it has none.
+    None as a whole if the native core decides."""
 
     def resource(self, kind: int, name: str, *, literal: bool) -> TouchedResource | None:
         """Return a resource pattern, if a change touched it; `kind` is 0..7."""
@@ -182,9 +186,20 @@ class AclIndex:
             resource_type = layout.known_type(resource_type)
             low, high, node, hidden = base.lookup(resource_type, name)
         if self.overlay.changes:
-            mask = self._prefix_mask(subject, resource_type, name, node)
-            mask |= self._resource_mask(low, high, self.overlay.touched[2 * resource_type + 1].get(name), subject)
-            return mask | self._wildcard_mask(subject, resource_type) if documented or not hidden else mask
+            own = self._own_patterns(subject, resource_type, name)
+            if own is None or own:
+                maps: Sequence[Mapping[str, TouchedResource] | _ByName] = self.overlay.touched
+                if own is None:
+                    listed = self._listed_names()
+                    maps = maps if listed is None else listed.by_name
+                    prefixes = self._possible_prefixes(resource_type, name, listed)
+                else:
+                    prefixes = [pattern for at, pattern in own if at == 2 * resource_type]
+                mask = self._prefix_mask(subject, prefixes, maps[2 * resource_type], node)
+                touched = maps[2 * resource_type + 1].get(name)
+                if touched is not None or low != high:
+                    mask |= self._resource_mask(low, high, touched, subject)
+                return mask | self._wildcard_mask(subject, resource_type) if documented or not hidden else mask
         try:
             mask = subject.prefix_masks[node]
         except KeyError:
@@ -197,6 +212,29 @@ class AclIndex:
         if low != high:
             mask |= base.cells_mask(low, high, subject.pairs)
         return mask
+
+    def _own_patterns(self, subject: Subject, resource_type: int, name: str) -> list[tuple[int, str]] | None:
+        """Return the patterns that cover a name and may have a touched cell of a subject, as in Overlay.touching.
+
+        Most clients have no rule that changed lately, and nothing else of the overlay concerns them. None: unknown, or
+        it would take longer than to look up prefixes of few lengths.
+        """
+        touching = self.overlay.touching
+        if touching is None or len(self.overlay.lengths[resource_type]) <= _FEW_LENGTHS:
+            return None
+        get, prefixed, own = touching.get, 2 * resource_type, []
+        for key in subject.keys:
+            patterns = get(key, ())
+            if patterns is None:
+                return None
+            for each in patterns:
+                at, pattern = each
+                if at == prefixed:
+                    if name.startswith(pattern):
+                        own.append(each)
+                elif at == prefixed + 1 and pattern in {name, WILDCARD}:
+                    own.append(each)
+        return own
 
     def _wildcard_mask(self, subject: Subject, resource_type: int) -> int:
         """Return the mask of LITERAL `*`."""
@@ -212,24 +250,39 @@ class AclIndex:
 
     def prefix_mask(self, subject: Subject, resource_type: int, name: str) -> int:
         """Return the mask of all prefixes of a name."""
-        return self._prefix_mask(subject, resource_type, name, self.base.lookup(resource_type, name)[2])
+        prefixes = self._possible_prefixes(resource_type, name, self._listed_names())
+        node = self.base.lookup(resource_type, name)[2]
+        return self._prefix_mask(subject, prefixes, self.overlay.touched[2 * resource_type], node)
 
-    def _prefix_mask(self, subject: Subject, resource_type: int, name: str, node: int) -> int:
-        """Return the same; `node`: the name's longest prefix in the base."""
+    def _prefix_mask(
+        self,
+        subject: Subject,
+        possible: Iterable[str],
+        by_name: Mapping[str, TouchedResource] | _ByName,
+        node: int,
+    ) -> int:
+        """Return the same; `possible`: its prefixes with a touched cell of the subject, perhaps among others.
+
+        `by_name`: the touched prefixes of the type; `node`: the name's longest prefix in the base.
+        """
         base, mask = self.base, 0
-        get, shrunk = self.overlay.touched[2 * resource_type].get, set()
-        for prefix in self._possible_prefixes(resource_type, name):
+        get, left_out = by_name.get, set()
+        for prefix in possible:
             touched = get(prefix)
             if touched is None:
                 continue
+            low = high = 0
             if touched.shrunk:
-                shrunk.add(touched.number)
-                mask |= self._resource_mask(*base.cells(touched.number), touched, subject)
-            else:
-                # Only additions: their masks are or-ed to the base's chain, whose own cells need no second look (0, 0).
-                mask |= self._resource_mask(0, 0, touched, subject)
-        if shrunk:
-            return mask | self._chain_mask_without(subject, node, shrunk)
+                # Most removals are of other clients' ACLs: then the base's chain has no bit of this prefix.
+                low, high = base.cells(touched.number)
+                if base.cells_mask(low, high, subject.pairs):
+                    left_out.add(touched.number)
+                else:
+                    low = high = 0
+            # Of additions only, the masks are or-ed to the base's chain: its own cells need no second look (0, 0).
+            mask |= self._resource_mask(low, high, touched, subject)
+        if left_out:
+            return mask | self._chain_mask_without(subject, node, left_out)
         chain = subject.prefix_masks.get(node)
         return mask | (base.chain_mask(subject, node) if chain is None else chain)
 
@@ -260,28 +313,26 @@ class AclIndex:
             cell = get(key)
             if cell is not None:
                 mask |= cell.mask
-                if touched.shrunk:
+                if touched.shrunk and low < high:
                     # After a removal each pair is taken from one side only: the overlay's cell replaces the base's.
                     replaced = base.pair(*key)
                     pairs = tuple(pair for pair in pairs if pair != replaced)
-        return mask | base.cells_mask(low, high, pairs)
+        return mask | base.cells_mask(low, high, pairs) if low < high else mask
 
     def _touched_prefixes(self, resource_type: int, name: str) -> list[Resource]:
         """Return the prefixes of a name that the overlay has, longest first."""
         resources, by_name = [], self.overlay.touched[2 * resource_type]
-        for prefix in self._possible_prefixes(resource_type, name):
+        for prefix in self._possible_prefixes(resource_type, name, self._listed_names()):
             touched = by_name.get(prefix)
             if touched is not None:
                 resources.append(Resource(prefix, literal=False, number=touched.number, touched=touched))
         return resources
 
-    def _possible_prefixes(self, resource_type: int, name: str) -> Iterable[str]:
+    def _possible_prefixes(self, resource_type: int, name: str, listed: TouchedNames | None) -> Iterable[str]:
         """Return all prefixes of a name that the overlay has, longest first, perhaps among others."""
         lengths, whole = self.overlay.lengths[resource_type], len(name)
-        if len(lengths) > _FEW_LENGTHS:
-            names = self._listed_names()
-            if names is not None:
-                return names.prefixes_of(resource_type, name)
+        if listed is not None and len(lengths) > _FEW_LENGTHS:
+            return listed.prefixes_of(resource_type, name)
         return [name[:length] for length in lengths if length <= whole]
 
     def _listed_names(self) -> TouchedNames | None:
@@ -366,6 +417,8 @@ class AclIndex:
 _ByName: TypeAlias = Map[str, TouchedResource]
 
 
+_MOST_PATTERNS = 16
+"""Patterns of a pair that are compared with a name one by one."""
 _FEW_LENGTHS = 12
 """Up to so many look-ups take no longer than a search among names in order."""
 _PAYS = 64
@@ -378,8 +431,11 @@ class TouchedNames:
 
     maps: Sequence[_ByName]
     """As Overlay.touched."""
-    _names: Sequence[list[str]]
-    """By map: its names in the order of their code points."""
+    by_name: Sequence[Mapping[str, TouchedResource]]
+    """The same as dictionaries, which are read in a fraction of the time."""
+    _ordered: list[tuple[_ByName, list[str]]]
+    """By map: the names of an earlier version in the order of their code points, and that version; the names of this
+    one once they are needed. Threads may race: they order the same names."""
     _shorter: Mapping[int, dict[str, str | None]] = field(factory=lambda: {code: {} for code in range(layout.TYPES)})
     """By type: the next shorter PREFIXED name that each begins with, once it was looked for."""
 
@@ -387,7 +443,7 @@ class TouchedNames:
         """Return the patterns of a type whose names begin with a text, which may be empty; `kind` is 0..7."""
         resources = []
         for literal in (False, True):
-            names, by_name = self._names[2 * kind + literal], self.maps[2 * kind + literal]
+            names, by_name = self._names(2 * kind + literal), self.by_name[2 * kind + literal]
             low, high = layout.prefix_range(names, prefix)
             for name in names[low:high]:
                 touched = by_name[name]
@@ -396,7 +452,7 @@ class TouchedNames:
 
     def prefixes_of(self, kind: int, name: str) -> list[str]:
         """Return the names of all PREFIXED patterns of a type that a name begins with, longest first."""
-        names, shorter = self._names[2 * kind], self._shorter[kind]
+        names, shorter = self._names(2 * kind), self._shorter[kind]
         prefixes = []
         prefix = next(prefixes_among(names, name), None)
         while prefix is not None:
@@ -409,7 +465,19 @@ class TouchedNames:
 
     def moved(self, maps: Sequence[_ByName]) -> TouchedNames:
         """Return the names of another version, in time that mostly follows what differs."""
-        return TouchedNames(maps, tuple(starmap(_moved, zip(self._names, self.maps, maps, strict=True))))
+        by_name = tuple(
+            flat if before is after else after.flat()
+            for flat, before, after in zip(self.by_name, self.maps, maps, strict=True)
+        )
+        return TouchedNames(maps, by_name, list(self._ordered))
+
+    def _names(self, at: int) -> list[str]:
+        """Return the names of a map in the order of their code points."""
+        earlier, names = self._ordered[at]
+        if earlier is not self.maps[at]:
+            names = _moved(names, earlier, self.maps[at])
+            self._ordered[at] = self.maps[at], names
+        return names
 
 
 def prefixes_among(names: Sequence[str], name: str) -> Iterator[str]:
@@ -427,7 +495,12 @@ def prefixes_among(names: Sequence[str], name: str) -> Iterator[str]:
 
 def _alike(one: str, other: str) -> int:
     """Return how many characters two texts have in common at their beginning."""
-    low, high = 0, min(len(one), len(other))
+    high = min(len(one), len(other))
+    if one.isascii() and other.isascii():
+        # As numbers of a byte per character: the highest bit in which they differ is in the first character that does.
+        bits = (int.from_bytes(one[:high].encode()) ^ int.from_bytes(other[:high].encode())).bit_length()
+        return high - (bits + 7) // 8
+    low = 0
     while low < high:
         middle = (low + high + 1) // 2
         if one[low:middle] == other[low:middle]:
@@ -442,7 +515,8 @@ def touched_names(index: AclIndex) -> TouchedNames:
     memo, maps = index.base.memo, index.overlay.touched
     previous = memo.touched_names
     if not isinstance(previous, TouchedNames):
-        previous = TouchedNames((Map(),) * len(maps), [[] for _ in maps])
+        nothing: _ByName = Map()
+        previous = TouchedNames((nothing,) * len(maps), [{} for _ in maps], [(nothing, []) for _ in maps])
     # Another thread may do the same: both results are equally good starting points.
     names = memo.touched_names = previous.moved(maps)
     return names
@@ -502,7 +576,7 @@ def apply_changes(base: Base, overlay: Overlay, changes: Iterable[Change]) -> Ov
 
     """
     if overlay.core is None and base.core is not None:
-        overlay = overlay._replace(core=base.core)
+        overlay = overlay._replace(core=base.core, touching=None)
     added: list[AccessControlEntryRecord] = []
     for change in changes:
         if isinstance(change, AccessControlEntryRecord):
@@ -541,7 +615,12 @@ def _add_all(base: Base, overlay: Overlay, records: Sequence[AccessControlEntryR
     for at, by_name in touched.items():
         resources[at] = resources[at].updated(by_name)
     counts = _with_counts_of(overlay, resources, records)
-    return _new_tuple(Overlay, (added, removed, tuple(resources), *counts, len(added) + len(removed), core))
+    touching = overlay.touching
+    if touching is not None:
+        for record in records:
+            kind, literal = layout.known_type(record.resource_type), record.pattern_type == _LITERAL
+            touching = _with_pattern(touching, (record.principal, record.host), 2 * kind + literal, record.resource_name)
+    return _new_tuple(Overlay, (added, removed, tuple(resources), *counts, len(added) + len(removed), core, touching))
 
 
 def _new_ids(
@@ -617,7 +696,7 @@ def _with_counts_of(
     overlay: Overlay, touched: Sequence[Map[str, TouchedResource]], records: Sequence[AccessControlEntryRecord]
 ) -> tuple[object, ...]:
     """Return the fields of an overlay from `lengths` to `units` after new ACLs; `touched` already has them."""
-    _, _, _, lengths, stars, ranges, colonless, unbindable, irregular, units, _, _ = overlay
+    _, _, _, lengths, stars, ranges, colonless, unbindable, irregular, units, *_ = overlay
     counts: dict[tuple[int, int], int] = {}
     for record in records:
         codes = record.resource_type, record.pattern_type, record.operation, record.permission_type
@@ -736,7 +815,7 @@ def _changed(
 
     `step` is 1 if an ACL was added, -1 if one was removed.
     """
-    _, _, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, _, core = overlay
+    _, _, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, _, core, touching = overlay
     kind, name, literal = key
     # Inlined for nearly all names: aclog.authorizer.index.layout.
     if name and name != WILDCARD:
@@ -757,8 +836,21 @@ def _changed(
     if core is not None:
         cell = touched.cells.get(pair)
         core = core.put(kind, name, literal, *pair, -1 if cell is None else cell.mask, touched.rules)
-    fields = added, removed, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, changes, core
+    if touching is not None:
+        touching = _with_pattern(touching, pair, at, name)
+    counts = colonless, unbindable, irregular
+    fields = added, removed, resources, lengths, stars, ranges, *counts, units, changes, core, touching
     return _new_tuple(Overlay, fields)
+
+
+def _with_pattern(
+    touching: Map[PairKey, tuple[tuple[int, str], ...] | None], pair: PairKey, at: int, name: str
+) -> Map[PairKey, tuple[tuple[int, str], ...] | None]:
+    """Return Overlay.touching with a pattern that has a touched cell of a pair."""
+    patterns = touching.get(pair, ())
+    if patterns is None or (at, name) in patterns:
+        return touching
+    return touching.set(pair, (*patterns, (at, name)) if len(patterns) < _MOST_PATTERNS else None)
 
 
 def _with_length(lengths: tuple[tuple[int, ...], ...], kind: int, length: int) -> tuple[tuple[int, ...], ...]:

@@ -54,6 +54,7 @@ LONGEST_REMEMBERED = 249
 """Longer names are not memoised, in characters (a topic name's limit): clients choose names and could fill the
 memory."""
 
+_ANY_HOST = layout.compact(WILDCARD)
 _MAX_LOOKUPS = 1 << 16
 _MAX_MASKS = 1 << 20
 _MAX_SUBJECTS = 1 << 16
@@ -198,8 +199,9 @@ class Base:
         # Threads may race here: they compute the same value, and a dict assignment is atomic.
         lookup = memo.older_lookups[resource_type].get(name)
         if lookup is None:
-            low, high = self.cells(self.resource(resource_type, name, literal=True))
-            node = self.prefixes.longest(resource_type, name.encode("utf-8", "surrogatepass"))
+            data = name.encode("utf-8", "surrogatepass")
+            low, high = self.cells(self._resource(resource_type, data, literal=True))
+            node = self.prefixes.longest(resource_type, data)
             lookup = (low, high, node, name[:1] == "*" and len(name) > 1)
             if len(name) > LONGEST_REMEMBERED:
                 return lookup
@@ -229,17 +231,16 @@ class Base:
     def subject(self, keys: Sequence[tuple[str, str]]) -> Subject:
         """Resolve a subject from the (principal, host) texts that match it."""
         # A client that was never seen costs up to three look-ups, and keys of two texts: each text is encoded once.
-        encoded: dict[str, bytes] = {}
-        find, pairs = self.pairs.find, []
-        for key in keys:
-            principal, host = key
+        last, encoded, pairs = None, b"", []
+        find, pair_hash = self.pairs.find, layout.pair_hash
+        for principal, host in keys:
             if principal == WILDCARD_PRINCIPAL:
                 number = self.everybody if host == WILDCARD else self._everybody_at(host)
             else:
-                data = (encoded.get(principal) or encoded.setdefault(principal, layout.compact(principal))) + (
-                    encoded.get(host) or encoded.setdefault(host, layout.compact(host))
-                )
-                number = find(data, layout.pair_hash(data))
+                if principal is not last:
+                    last, encoded = principal, layout.compact(principal)
+                data = encoded + (_ANY_HOST if host == WILDCARD else layout.compact(host))
+                number = find(data, pair_hash(data))
             if number >= 0:
                 pairs.append(number)
         return Subject(tuple(keys), tuple(pairs))
@@ -276,6 +277,8 @@ class Base:
     def chain_mask(self, subject: Subject, node: int) -> int:
         """Return the mask of a prefix and all its shorter prefixes. Memoised per node."""
         masks = subject.prefix_masks
+        if not subject.pairs:
+            return 0
         prefixes, path = self.prefixes, []
         # Up to the nearest prefix whose mask is known (or -1), then back down. The masks on the way are kept, so that a
         # ladder of a thousand nested prefixes is walked once per subject.
@@ -302,8 +305,11 @@ class Base:
         """Return the number of a resource pattern, or -1."""
         if self.core is not None and (number := self.core.resource(resource_type, name, literal)) != layout.NOT_TAKEN:
             return number
-        hashed = layout.resource_hash(resource_type, name.encode("utf-8", "surrogatepass"), literal=literal)
-        return self.resources.find(layout.resource_key(resource_type, name, literal=literal), hashed)
+        return self._resource(resource_type, name.encode("utf-8", "surrogatepass"), literal=literal)
+
+    def _resource(self, resource_type: int, name: bytes, *, literal: bool) -> int:
+        hashed = layout.resource_hash(resource_type, name, literal=literal)
+        return self.resources.find(layout.encoded_key(resource_type, name, literal=literal), hashed)
 
     def pair(self, principal: str, host: str) -> int:
         """Return the number of a principal and host, or -1."""

@@ -434,7 +434,10 @@ CROWDED: Final = 8
 
 def compact(text: str) -> bytes:
     """Return a text as a compact string. A lone surrogate, which a request may hold and a record cannot, is kept."""
-    data = text.encode("utf-8", "surrogatepass")
+    return _compact(text.encode("utf-8", "surrogatepass"))
+
+
+def _compact(data: bytes) -> bytes:
     length = len(data) + 1
     if length < 0x80:
         return _LENGTHS[length] + data
@@ -453,9 +456,14 @@ def utf16(text: str) -> bytes:
 
 def resource_key(resource_type: int, name: str, *, literal: bool) -> bytes:
     """Return the key of a resource pattern, LITERAL or else PREFIXED; `resource_type` is 0..7."""
-    if name.isascii() and len(name) < _SHORT:
-        return _HEADS[resource_type][len(name)] + name.encode() + _PATTERN_BYTES[literal]
-    return _TYPE_BYTES[resource_type] + compact(name) + _PATTERN_BYTES[literal]
+    return encoded_key(resource_type, name.encode("utf-8", "surrogatepass"), literal=literal)
+
+
+def encoded_key(resource_type: int, name: bytes, *, literal: bool) -> bytes:
+    """Return the same; the name is its UTF-8 bytes."""
+    if len(name) < _SHORT:
+        return _HEADS[resource_type][len(name)] + name + _PATTERN_BYTES[literal]
+    return _TYPE_BYTES[resource_type] + _compact(name) + _PATTERN_BYTES[literal]
 
 
 def resource_hash(resource_type: int, name: bytes, *, literal: bool) -> int:
@@ -542,7 +550,8 @@ class KeyTable:
             low = bisect_left(range(high), key, low, high, key=self.key)
             high = min(high, low + 1)
         for number in range(low, high):
-            if self.data[offsets[number] : offsets[number + 1]] == key:
+            # As bytes: a view is compared byte by byte.
+            if self.data[offsets[number] : offsets[number + 1]].tobytes() == key:
                 return number
         return -1
 

@@ -3,13 +3,14 @@
 import os
 from collections import Counter
 from collections.abc import Iterable
+from uuid import UUID
 
 import pytest
 from attrs import evolve
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index import queries
-from aclog.authorizer.index.acl_index import AclIndex
+from aclog.authorizer.index.acl_index import AclIndex, Overlay, apply_changes
 from aclog.authorizer.index.layout import (
     ASK_PYTHON,
     DOCUMENTED,
@@ -20,6 +21,7 @@ from aclog.authorizer.index.layout import (
     known_type,
 )
 from aclog.authorizer.interface import InvalidRequestError
+from aclog.metalog.records import RemoveAccessControlEntryRecord
 from tests.support.kafka.oracle import Ask
 
 PATHS = ("python",) if os.environ.get("NATIVE") == "0" else ("python", "native")
@@ -32,7 +34,10 @@ def through(path: str, image: AclsImage) -> AclsImage:
         if image.index.core is None:
             pytest.fail("no native core: `make native` builds it; set NATIVE=0 to test without it")
         return image
-    base, overlay = evolve(image.index.base, core=None), image.index.overlay._replace(core=None)
+    base, changed = evolve(image.index.base, core=None), image.index.overlay
+    # Made anew: with the native core, an overlay has no patterns by client.
+    removals = (RemoveAccessControlEntryRecord(id=UUID(int=base.ids.number(row))) for row in changed.removed)
+    overlay = apply_changes(base, Overlay(), [*removals, *changed.added.values()])
     return AclsImage(index=AclIndex(base, overlay), documented=image.documented, cidr=image.cidr)
 
 
