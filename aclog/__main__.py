@@ -21,6 +21,8 @@ def main() -> None:
         # kio imports hypothesis where it is installed, for strategies of its types: 0.4 s, and a directory .hypothesis.
         # An import of what is None here raises ModuleNotFoundError.
         sys.modules["hypothesis"] = None  # type: ignore[assignment]
+        if "spark" not in sys.argv:
+            sys.meta_path.insert(0, _NoPandas())
         # Images have no cycles, and changes live until they are merged: looking at many of them, or all, only costs
         # pauses. What a command imports has no garbage either, and makes up to 100,000 objects: one look at them takes
         # a tenth of a short command's time. Servers set a lower threshold, for shorter pauses.
@@ -34,6 +36,21 @@ def main() -> None:
         sys.stderr.write("aclog: interrupted\n")
         code = _INTERRUPTED
     sys.exit(code)
+
+
+class _NoPandas:
+    """A finder of modules that does not find pandas.
+
+    pyarrow imports it where it is installed, to recognize its columns, which takes 0.2 s of CPU: only Spark has some.
+    Compiled code takes what is None in `sys.modules` for a module.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """See importlib.abc.MetaPathFinder. Raises ModuleNotFoundError: it is pandas."""
+        del path, target
+        if name == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name=name)
 
 
 def _end_at_interrupt() -> None:

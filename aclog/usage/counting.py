@@ -284,10 +284,13 @@ class Tally:
         ordinals, times, access = needed.ordinal[order], times[order], needed.access[order]
         lasts = _firsts(ordinals)
         lasts = lasts[times[lasts] >= self._last_needed[ordinals[lasts]]]
-        for at in lasts.tolist():
-            ordinal, time, principal = int(ordinals[at]), int(times[at]), texts[principal_of[access[at]]]
-            previous = self._by.get(ordinal, "") if time == self._last_needed[ordinal] else ""
-            self._by[ordinal], self._last_needed[ordinal] = max(previous, principal), time
+        ordinals, times, principals = ordinals[lasts], times[lasts], principal_of[access[lasts]]
+        is_tie = times == self._last_needed[ordinals]
+        self._last_needed[ordinals] = times
+        by = self._by
+        for ordinal, principal, tie in zip(ordinals.tolist(), principals.tolist(), is_tie.tolist(), strict=True):
+            name = texts[principal]
+            by[ordinal] = max(by.get(ordinal, ""), name) if tie else name
 
     def _note_groups(self, groups: Pairs) -> None:
         """Add the groups that constrain a removal: those whose ACLs may all be removed."""

@@ -237,7 +237,7 @@ def report(
     decided = with_codes(counted, judged, authorizer)
     unknown = UnreadAccesses.sum_of((unread, undecided(decided, np.asarray(decided.column(DECISION_CODE)))))
     unknown = judged.unread(unknown)
-    by_code, denied = _rows_by_code(decided), _is_denied(judged.rules)
+    by_code, denied, first_code = _rows_by_code(decided), _is_denied(judged.rules).tolist(), int(min(DecisionCode))
     usage_report = UsageReport(
         rules=rule_table(judged.rules, _usage(decided, judged, judged.assessed(unknown), authorizer)),
         denied=most_denied(decided, judged.rules, top),
@@ -248,7 +248,7 @@ def report(
         unread=unknown,
         known_from=judged.rules.intervals.known_from,
         logged_types=frozenset(map(str, counted.column("resourceType").unique().to_pylist())),
-        denials=sum(count for code, count in by_code.items() if denied[code - int(min(DecisionCode))]),
+        denials=sum(count for code, count in by_code.items() if denied[code - first_code]),
     )
     return usage_report.of_log(rows)
 

@@ -16,6 +16,10 @@ RULE = (
     b'{"resourceType":"TOPIC","resourceName":"t","patternType":"LITERAL","principal":"User:a","host":"*",'
     b'"operation":"READ","permissionType":"ALLOW"}\n'
 )
+ACCESS = (
+    b'{"timestamp":"2026-11-21T10:00:00Z","principal":"User:a","host":"10.0.0.1","operation":"READ",'
+    b'"resourceType":"TOPIC","resourceName":"t","decision":"ALLOWED"}\n'
+)
 ASKED = "--principal User:a --operation READ --topic t"
 INDEX = {"numpy": "rules are columns"}
 HELP = {"rich": "help is a page with colors"}
@@ -58,6 +62,7 @@ NEEDED = {
 def place(tmp_path_factory):
     directory = tmp_path_factory.mktemp("imports")
     (directory / "rules.jsonl").write_bytes(RULE)
+    (directory / "accesses.jsonl").write_bytes(ACCESS)
     (directory / "tests").symlink_to(Path("tests").absolute())
     (directory / "acls").mkdir()
     (directory / "acls/rules.jsonl").write_bytes(RULE)
@@ -147,6 +152,14 @@ ABSENT_OF_LINES = {
 @pytest.mark.process
 def test_a_command_imports_nothing_that_only_others_or_other_flags_need(line, place):
     assert not imported(line.split(), place) & ABSENT_OF_LINES[line]
+
+
+@pytest.mark.process
+def test_arrow_does_not_find_pandas(place):
+    """It imports pandas where it is installed, as here."""
+    names = imported(("usage", "--acls", "rules.jsonl", "--accesses", "accesses.jsonl"), place)
+    assert "pyarrow.lib" in names
+    assert not any(name.startswith("pandas.") for name in names)
 
 
 @pytest.mark.process

@@ -683,15 +683,49 @@ def layout_times(texts: Any, kind: TimeFormat, zone: tzinfo) -> Any:
     parsed = [None if text is None else rest_of_time(text) for text in offsets.dictionary.to_pylist()]
     zones = list({each[1] or zone for each in parsed if each is not None})
     seconds = pc.binary_slice(texts, 0, SECONDS_SIZE).dictionary_encode()
-    names = [text.decode().replace("T", " ") for text in seconds.dictionary.to_pylist()]
     total: Any = pa.nulls(len(texts), pa.int64())
     for own in zones:
         part = pa.array([0 if each is not None and (each[1] or zone) == own else None for each in parsed], pa.int64())
-        begins = pa.array([second_micros(text, own) for text in names], pa.int64())
+        begins = micros_of_seconds(seconds.dictionary, own)
         micros = pc.add(part.take(offsets.indices), digits.cast(pa.int64()))
         total = pc.coalesce(total, pc.add(micros.take(encoded.indices), begins.take(seconds.indices)))
     return total.cast(TIME_TYPE)
 
+
+_HOUR: Final = len("2026-11-21 10")
+_COLON, _ZERO, _LARGEST_TEN = 0x3A, 0x30, 5
+
+
+def micros_of_seconds(texts: Any, zone: tzinfo) -> Any:
+    """Return second_micros of distinct binary texts, without nulls.
+
+    Each hour is parsed twice, at its beginning and its end, and each text only of an hour in which the offset changes,
+    or if it is no such time: a log of months may have another second in each line.
+    """
+    micros, is_known = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.bool_)
+    if len(texts) >= _FEW and pc.all(pc.equal(pc.binary_length(texts), pa.scalar(SECONDS_SIZE))).as_py():
+        hours = pc.binary_slice(texts, 0, _HOUR).dictionary_encode()
+        names = [text.decode(errors="replace").replace("T", " ") for text in hours.dictionary.to_pylist()]
+        begins = [second_micros(f"{hour}:00:00", zone) for hour in names]
+        ends = [second_micros(f"{hour}:59:59", zone) for hour in names]
+        is_even = [a is not None and b == a + 3_599_000_000 for a, b in zip(begins, ends, strict=True)]
+        each = np.frombuffer(b"".join(texts.to_pylist()), np.uint8).reshape(-1, SECONDS_SIZE)[:, _HOUR:]
+        digits = each[:, (1, 2, 4, 5)].astype(np.int64) - _ZERO
+        is_known = (each[:, 0] == _COLON) & (each[:, 3] == _COLON) & ((digits >= 0) & (digits <= 9)).all(axis=1)
+        is_known &= (digits[:, 0] <= _LARGEST_TEN) & (digits[:, 2] <= _LARGEST_TEN)
+        hour_of = np.asarray(hours.indices)
+        is_known &= np.array(is_even, np.bool_)[hour_of]
+        micros = np.array([a or 0 for a in begins], np.int64)[hour_of] + digits @ _MICROS_OF_DIGITS
+    others = np.flatnonzero(~is_known)
+    parsed = [second_micros(texts[at].as_py().decode().replace("T", " "), zone) for at in others.tolist()]
+    micros[others] = [0 if each is None else each for each in parsed]
+    is_null = np.zeros(len(texts), np.bool_)
+    is_null[others] = [each is None for each in parsed]
+    return pa.array(micros, mask=is_null)
+
+
+_MICROS_OF_DIGITS: Final = 1_000_000 * np.array((600, 60, 10, 1), np.int64)
+"""Of the digits of minutes and seconds."""
 
 _FRACTION_AND_ZONE: Final = r"^(?:[.,:](?P<fraction>[0-9]{1,9}))?(?P<zone>.*)$"
 
@@ -828,6 +862,6 @@ def _times(lines: Any, zone: tzinfo) -> Any:
     """Return the times of lines that begin with `[2026-11-21 10:00:00,123`, null if there is no such time."""
     # a log has many lines per second: dates are parsed once each
     seconds = pc.binary_slice(lines, 1, _SECOND).dictionary_encode()
-    begins = pa.array([second_micros(text.decode(), zone) for text in seconds.dictionary.to_pylist()], pa.int64())
+    begins = micros_of_seconds(seconds.dictionary, zone)
     millis = pc.binary_slice(lines, _SECOND + 1, TIME_SIZE).cast(pa.string()).cast(pa.int64())
     return pc.add(begins.take(seconds.indices), pc.multiply(millis, pa.scalar(1000))).cast(TIME_TYPE)
