@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import overload
 from uuid import UUID
 
-from attrs import field, frozen
+from attrs import field
 
 from aclog.authorizer.acl import StandardAclWithId, acl_text, rule_fields
 from aclog.authorizer.acls_image import acl_of_content, columns_of_contents
@@ -20,6 +20,7 @@ from aclog.metalog.errors import printable
 from aclog.metalog.machine import randomness
 from aclog.metalog.native import np
 from aclog.metalog.primitives import ZERO, RandomIds
+from aclog.metalog.values import frozen
 from aclog.snapshots.history import Change, ChangeKind
 
 _ID = 16

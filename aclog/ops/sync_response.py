@@ -12,12 +12,11 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from attrs import frozen
-
 from aclog.metalog.batches import end_offset
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog import FileLog
 from aclog.metalog.filelog.files import list_checkpoints, read_small, replace_durably, with_checksum, without_checksum
+from aclog.metalog.values import frozen
 
 RESPONSE_FILE = "sync.response"
 LEAST_ACLS = 10_000

@@ -618,8 +618,8 @@ def _add_all(base: Base, overlay: Overlay, records: Sequence[AccessControlEntryR
     touching = overlay.touching
     if touching is not None:
         for record in records:
-            kind, literal = layout.known_type(record.resource_type), record.pattern_type == _LITERAL
-            touching = _with_pattern(touching, (record.principal, record.host), 2 * kind + literal, record.resource_name)
+            at = 2 * layout.known_type(record.resource_type) + (record.pattern_type == _LITERAL)
+            touching = _with_pattern(touching, (record.principal, record.host), at, record.resource_name)
     return _new_tuple(Overlay, (added, removed, tuple(resources), *counts, len(added) + len(removed), core, touching))
 
 
