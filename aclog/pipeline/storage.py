@@ -5,14 +5,14 @@ server, which its readers open (`aclog.pipeline.server_files`); nothing but tabl
 """
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
 from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from aclog.metalog.errors import ConfigError
@@ -24,7 +24,7 @@ from aclog.pipeline.session import is_connect
 
 def local_path(name: str) -> str | None:
     """Return the path of a file of this machine, by its path or `file:` URI; None for other stores."""
-    if name.startswith("file:"):
+    if name[:5].lower() == "file:":
         return str(place_of(name))
     return None if "://" in name else name
 
@@ -207,21 +207,88 @@ def modified(spark: SparkSession, name: str) -> int:
 def create(spark: SparkSession, name: str, content: bytes) -> bool:
     """Create a small file, in one step; return False if there is one. Raises as `exists`."""
     with _errors(name):
-        try:
-            stream = _file_system(spark, name).create(_path(spark, name), False)
-            try:
-                stream.write(bytearray(content))
-            finally:
-                stream.close()
-        except Py4JJavaError as error:
-            if any(name in str(error) for name in _EXISTS):
+        return _created(spark, name, lambda stream: stream.write(bytearray(content)))
+
+
+def publish(spark: SparkSession, source: str, target: str) -> bool:
+    """Give a complete file its final name in one step; return False if there is a file of this name.
+
+    An object store has no rename: there the file is copied by this process, to an object that appears whole, and only
+    if no object has the name. Raises as `exists`.
+    """
+    with _errors(target):
+        if not is_object_store(target):
+            if exists(spark, target):
                 return False
-            raise
-        return True
+            if _file_system(spark, target).rename(_path(spark, source), _path(spark, target)):
+                return True
+            if exists(spark, target):
+                return False
+            raise ConfigError(f"{target}: {source} cannot be renamed to it")
+        stream = _file_system(spark, source).open(_path(spark, source))
+        try:
+            copy: Any = _jvm(spark).org.apache.hadoop.io.IOUtils.copyBytes
+            is_new = _created(spark, target, lambda out: copy(stream, out, _BLOCK, False))
+        finally:
+            stream.close()
+        if is_new:
+            delete(spark, source)
+        return is_new
 
 
-_EXISTS: Final = ("FileAlreadyExistsException", "AlreadyBeingCreatedException")
-"""In HDFS the second one, while another process has the file open for writing."""
+def is_object_store(name: str) -> bool:
+    """Return whether the scheme of a URI is that of a store of objects, which appear whole, and have no rename."""
+    return name.partition(":")[0].lower() in {"s3", "s3a", "s3n", "gs"}
+
+
+def check_conditional(spark: SparkSession, name: str) -> None:
+    """Check that Hadoop can create a file of S3 only if no file has its name.
+
+    Raises:
+        ConfigError: it cannot. An older one looks first, and then writes: of two processes, both would.
+
+    """
+    with _errors(name):
+        system = _file_system(spark, name)
+        is_able = bool(system.hasPathCapability(_path(spark, name), _CONDITIONAL))
+    if name.partition(":")[0].lower() in {"s3", "s3a", "s3n"} and not is_able:
+        raise ConfigError(
+            f"{name}: Hadoop's client of this store has no conditional writes, without which two processes with one "
+            "output could both write a batch: expected Hadoop 3.4.2 or later (PySpark 4.1) with "
+            "fs.s3a.create.conditional.enabled=true, or --out-format delta or iceberg"
+        )
+
+
+_CONDITIONAL: Final = "fs.option.create.conditional.overwrite"
+"""Of S3A: create an object by If-None-Match. Without it, S3A looks for the object before it writes."""
+_BLOCK: Final = 1 << 20
+_EXISTS: Final = ("FileAlreadyExistsException", "AlreadyBeingCreatedException", "PreconditionFailed")
+"""In HDFS the second one, while another process has the file open for writing; of S3 the third one."""
+
+
+def _created(spark: SparkSession, name: str, write: Callable[[Any], object]) -> bool:
+    """Create a file by what `write` writes to its stream; return False if there is one, perhaps since this began."""
+    path = _path(spark, name)
+    try:
+        file = _file_system(spark, name).createFile(path).recursive().overwrite(False)
+        stream = file.opt(_CONDITIONAL, True).build()
+    except Py4JJavaError as error:
+        if any(each in str(error) for each in _EXISTS):
+            return False
+        raise
+    try:
+        write(stream)
+    except BaseException:
+        with suppress(Py4JError):  # a store without abort: an object of a stream that is not closed never appears
+            stream.abort()
+        raise
+    try:
+        stream.close()
+    except Py4JJavaError as error:
+        if any(each in str(error) for each in _EXISTS):
+            return False
+        raise
+    return True
 
 
 def copy_from_local(spark: SparkSession, source: Path, name: str) -> None:
@@ -257,14 +324,6 @@ def make_directory(spark: SparkSession, name: str) -> None:
     """Create a directory and its parents, unless they exist. Raises as `exists`."""
     with _errors(name):
         _file_system(spark, name).mkdirs(_path(spark, name))
-
-
-def rename(spark: SparkSession, source: str, target: str) -> None:
-    """Give a file a name that no other file has; object stores copy it, which creates it whole. Raises as `exists`."""
-    with _errors(target):
-        renamed = bool(_file_system(spark, target).rename(_path(spark, source), _path(spark, target)))
-    if not renamed:
-        raise ConfigError(f"{target}: {source} cannot be renamed to it")
 
 
 def _path(spark: SparkSession, name: str) -> Any:

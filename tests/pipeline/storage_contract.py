@@ -128,7 +128,7 @@ class StorageContract:
         sides.store.put(f"{at}/a.log", LOGGED.encode() + b"no access\n")
         ingest = ("spark", "ingest", sides.at(at), "--append", "--out", sides.at(f"{out}/table"))
         follow = ("spark", "follow", "--requests", sides.at(at), "--kind", "kafka-log", "--to-end", "--super-users=")
-        follow += ("--log", sides.here / "node" / LOG.name, "--out", sides.at(f"{out}/decided"))
+        follow += ("--log", sides.log, "--out", sides.at(f"{out}/decided"))
         for lines in (b"", late, b""):
             if lines:
                 sides.store.put(f"{at}/b.log", lines)
@@ -144,6 +144,21 @@ class StorageContract:
         assert sorted(row["resourceName"] for row in tables["table/accesses"]) == names
         assert [row["line"] for row in tables["table/rejects"]] == ["no access"]
         assert sorted(row["resourceName"] or "" for row in tables["decided"]) == ["", *names]
+
+    @pytest.mark.parametrize("step", ["aclog.pipeline.streams.batches:publish", "aclog.pipeline.storage:exists"])
+    def test_of_two_processes_of_a_stream_one_writes_a_batch(self, sides, out, step):
+        """The second one repeats the batch that the first one has begun, and both have the rows of it."""
+        sides.store.put(f"{out}/logs/a.log", LOGGED.encode())
+        job = ("spark", "ingest", sides.at(f"{out}/logs"), "--append", "--out", sides.at(f"{out}/table"))
+        # `exists`: of the marker of the stream, twice, then whether the file of the batch is there
+        sides.one.stop(*job, before=step, number=2 if step.endswith("exists") else 0)
+        assert sides.other.run(*job).code == 0
+        complaint = sides.one.resume().complaint
+        assert "written by another process" in complaint or "another process continues this stream" in complaint
+        assert sides.one.run(*job).code == 0
+        (name,) = (name for name in sides.store.names(f"{out}/table/accesses") if name.startswith("batch-"))
+        rows = pq.read_table(BytesIO(sides.store.read(f"{out}/table/accesses/{name}"))).to_pylist()
+        assert sorted(row["resourceName"] for row in rows) == sorted(NAMES)
 
     def test_what_is_a_database_is_refused(self, sides, out):
         there = sides.at(out)

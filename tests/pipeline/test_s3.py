@@ -63,3 +63,51 @@ def test_the_requests_of_a_command_beside_those_of_spark_do_not_grow_with_the_fi
         beside[count] = {kind: decided[kind] - read[kind] for kind in ("HEAD", "GET", "LIST")}
     # a request for each file would be 18 more; Spark's own differ by one or two, such as for the file of the schema
     assert all(abs(beside[20][kind] - beside[2][kind]) <= 2 for kind in beside[2]), beside
+
+
+def test_of_two_writers_of_an_object_one_wins(sides, monkeypatch):
+    """Another process writes the object between the look of this one and its request: the store decides."""
+    store = sides.store
+    for key, value in store.environment.items():
+        monkeypatch.setenv(key, value)
+    script = [sys.executable, "-c", _RACE, sides.at("race")]
+    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": submit_arguments(store.settings)}
+    race = subprocess.Popen(script, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with race as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for name in ("small", "published"):
+            assert process.stdout.readline() == f"{name}\n"
+            store.put(f"race/{name}", b"of another")
+            process.stdin.write("\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "False\n"
+            assert store.read(f"race/{name}") == b"of another"
+        assert process.stdout.readline() == "True\n"
+    assert process.returncode == 0
+    assert store.read("race/alone") == b"own"
+    assert "staged" in store.names("race")  # it is not deleted unless it was published
+
+
+_RACE = """
+import sys
+from unittest import mock
+from aclog.pipeline import storage
+from aclog.pipeline.session import open_session
+spark, at = open_session("local[1]"), sys.argv[1]
+created = storage._created
+def waits(spark, name, write):
+    def wait(stream):
+        write(stream)
+        print(name.rpartition("/")[2], flush=True)
+        sys.stdin.readline()
+    return created(spark, name, wait)
+with mock.patch.object(storage, "_created", waits):
+    print(storage.create(spark, f"{at}/small", b"own"), flush=True)
+created(spark, f"{at}/staged", lambda stream: stream.write(bytearray(b"rows")))
+with mock.patch.object(storage, "_created", waits):
+    print(storage.publish(spark, f"{at}/staged", f"{at}/published"), flush=True)
+print(storage.create(spark, f"{at}/alone", b"own"), flush=True)
+storage.check_conditional(spark, at)
+spark.stop()
+"""

@@ -197,21 +197,20 @@ def follow(
     from aclog.ops.extras import need_spark_extra
 
     need_spark_extra()
-    from aclog.cli.spark.spark_session import check_log, spark_session
+    from aclog.cli.spark.spark_session import check_local_log, followed_log, spark_session
     from aclog.ops.policies import settings_of
-    from aclog.pipeline.output_directory import local_directory, place_of
+    from aclog.pipeline.output_directory import place_of
 
     session.refuse_connect("follow", PUBLISHED)
     stream.check()
     how.check()
-    directory = local_directory(log, "--log", "a log that grows is read as files").absolute()
     place, settings = place_of(out), settings_of(authorizer)
-    check_log(directory)
-    with spark_session(session) as spark:
+    check_local_log(log)
+    with spark_session(session) as spark, followed_log(spark, log) as followed:
         from aclog.cli.spark.streams import follow_command
 
         configs = authorizer.configs()
-        follow_command(spark, place, stream, how, directory, settings, configs, form=out_format, by_day=by_day)
+        follow_command(spark, place, stream, how, followed, settings, configs, form=out_format, by_day=by_day)
 
 
 @app.command()

@@ -21,6 +21,8 @@ from aclog.terminal.output import note, notices_renaming, renamed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from aclog.pipeline.log_copies import GrowingLog
+
 
 @contextmanager
 def spark_session(flags: SessionFlags) -> "Iterator[SparkSession]":
@@ -182,6 +184,22 @@ def checked_log(spark: "SparkSession", log: Place) -> Iterator[Path]:
         if not isinstance(log, Path):
             check_log(directory)
         yield directory.absolute()
+
+
+@contextmanager
+def followed_log(spark: "SparkSession", log: Place) -> "Iterator[GrowingLog]":
+    """Yield a log that may grow, as `checked_log`; `update` of the log reads another store again.
+
+    Raises:
+        ConfigError: as `growing_log`; MetadataError: as `check_log`.
+
+    """
+    from aclog.pipeline.log_copies import growing_log
+
+    with growing_log(spark, log) as followed, _named(followed.directory, log):
+        if not isinstance(log, Path):
+            check_log(followed.directory)
+        yield followed
 
 
 def check_log(log: Path) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from aclog.authorizer.settings import Settings
+    from aclog.pipeline.log_copies import GrowingLog
     from aclog.pipeline.output_directory import Place
     from aclog.pipeline.streams.decisions import DecidedBatch
     from aclog.pipeline.streams.taken_files import TakenFiles
@@ -168,7 +169,7 @@ def follow_command(
     out: "Place",
     flags: StreamFlags,
     how: FollowFlags,
-    log: Path,
+    log: "GrowingLog",
     settings: "Settings",
     configs: frozenset[str],
     *,
@@ -200,8 +201,8 @@ def follow_command(
         columns=column_pairs(flags.column or ()),
         options=flags.options(),
     )
-    read_premises(SourceFlags(log=log).choose(), configs)
-    followed = FollowedRules.of(log, settings)
+    read_premises(SourceFlags(log=log.directory).choose(), configs)
+    followed = FollowedRules.of(log.directory, settings)
     warn_of_unknown_kafka(followed.rules)
     stated = {"command": "follow", "requests": flags.requests}
     checkpoint = None if flags.checkpoint is None else place_of(flags.checkpoint)
@@ -210,6 +211,7 @@ def follow_command(
             spark=spark,
             accesses=accesses,
             followed=followed,
+            read_log=log.update,
             output=output,
             report=_say_batch,
             lost_within=None if how.lost_within is None else round(how.lost_within * 1000),

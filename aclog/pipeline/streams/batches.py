@@ -3,18 +3,23 @@
 Spark records in the checkpoint which input a batch has, before the batch, and that it is done, after it. A batch that
 is killed in between is repeated with the same input and the same number. So its rows occur once if its output has the
 number of the batch, and is published in one step: a table of files gets one file per batch, which is written below
-`_staging` and then renamed to its final name. Where the store has no rename, it copies the file: an object appears
-whole. A batch whose file exists is not written again.
+`_staging` and then renamed to its final name. Where the store has no rename, this process copies the file: an object
+appears whole, and only if no object has the name (If-None-Match). A batch whose file exists is not written again, if
+it had begun before this process: otherwise another process has written it.
+
+On this machine, a lock excludes another process. In another store, the newest process continues a stream: each creates
+`writer-000007.json`, with the next number, before it begins, and ends before its next batch if there is a greater one.
 
 Output and checkpoint belong to one another: with another checkpoint, the numbers of batches would begin anew. Both
 have the token of the stream.
 """
 
 import json
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +34,7 @@ from aclog.metalog.values import define, frozen
 from aclog.pipeline import storage
 from aclog.pipeline.accesses.ingestion import fsync_file
 from aclog.pipeline.output_directory import OutFormat, Place, hadoop_name, place_of
+from aclog.pipeline.storage import publish
 from aclog.pipeline.table_outputs import TableOutput, check_format
 
 CHECKPOINT: Final = "_checkpoint"
@@ -51,6 +57,10 @@ class StreamOutput:
     """The random name of the stream."""
     tables: TableOutput | None = None
     """The tables of Delta or Iceberg; None: Parquet files."""
+    begun: int = -1
+    """The last batch that had begun before this process: its file may exist."""
+    writer: int | None = None
+    """The number of this process among those of the stream; None on this machine."""
 
     @contextmanager
     def published(self, frame: DataFrame, number: int, table: str = "") -> Iterator[DataFrame]:
@@ -60,6 +70,7 @@ class StreamOutput:
             ConfigError: the store cannot be reached.
 
         """
+        self._check_newest()
         if self.tables is None:
             yield self.spark.read.parquet(self._publish_file(frame, number, table))
             return
@@ -78,6 +89,8 @@ class StreamOutput:
             staged = storage.joined(self.at, _STAGING, f"{table or 'rows'}-{number}-{secrets.token_hex(4)}")
             frame.repartition(1).write.parquet(staged)
             self._rename(staged, target)
+        elif number > self.begun:
+            raise _written(target)
         return target
 
     def _exists(self, name: str) -> bool:
@@ -89,8 +102,10 @@ class StreamOutput:
         if local is None or final is None:
             (part,) = (each for each in storage.children(self.spark, staged) if each.startswith("part-"))
             storage.make_directory(self.spark, target.rpartition("/")[0])
-            storage.rename(self.spark, storage.joined(staged, part), target)
+            is_published = publish(self.spark, storage.joined(staged, part), target)
             storage.delete_tree(self.spark, staged)
+            if not is_published:
+                raise _written(target)
             return
         (path,) = local.glob("part-*")
         fsync_file(path)
@@ -98,6 +113,45 @@ class StreamOutput:
         path.rename(final)
         fsync_directory(final.parent)
         shutil.rmtree(local)
+
+    def _check_newest(self) -> None:
+        if self.writer is not None and _newest_writer(self.spark, self.at) != self.writer:
+            raise ConfigError(f"{self.at}: another process continues this stream since: this one ends")
+
+
+def _written(target: str) -> ConfigError:
+    return ConfigError(f"{target}: written by another process with the same output: expected one process of a stream")
+
+
+_WRITER: Final = re.compile(r"writer-([0-9]{6,})\.json")
+
+
+def _newest_writer(spark: SparkSession, at: str) -> int:
+    names = map(_WRITER.fullmatch, storage.children(spark, storage.joined(at, _STATE)))
+    return max((int(match[1]) for match in names if match), default=0)
+
+
+def _become_writer(spark: SparkSession, at: str, *, of_files: bool) -> int:
+    """Return the number of this process, the newest of a stream; with a table format, its transactions decide.
+
+    Raises:
+        ConfigError: another process begins in the same moment, or the store creates a file although there is one.
+
+    """
+    if of_files:
+        storage.check_conditional(spark, at)
+    number = _newest_writer(spark, at) + 1
+    name, content = storage.joined(at, _STATE, f"writer-{number:06d}.json"), secrets.token_hex(16).encode()
+    if not storage.create(spark, name, content):
+        raise ConfigError(f"{name}: another process begins the same stream")
+    if of_files and storage.create(spark, name, content):
+        raise ConfigError(f"{at}: the store replaces an object that must not exist: expected one with If-None-Match")
+    for other in storage.children(spark, storage.joined(at, _STATE)):
+        match = _WRITER.fullmatch(other)
+        if match and int(match[1]) < number:
+            with suppress(ConfigError):  # a newer process has deleted it
+                storage.delete(spark, storage.joined(at, _STATE, other))
+    return number
 
 
 def _local(name: str) -> Path | None:
@@ -119,8 +173,7 @@ def stream_output(
 
     A table of Iceberg has no directory of its own: its stream is identified by its checkpoint.
 
-    On this machine, another process is excluded meanwhile. In another store, two processes with one output overwrite
-    no file, and Spark ends the one whose batch the other one has begun.
+    On this machine, another process is excluded meanwhile. In another store, it takes the stream over from this one.
 
     Raises:
         ConfigError: `out` is no output of this stream, or its parent does not exist.
@@ -148,8 +201,13 @@ def stream_output(
         at = hadoop_name(out)
         progress = storage.joined(at, CHECKPOINT) if checkpoint is None else hadoop_name(checkpoint)
         token = _Tokens(spark, at, progress, dict(stated)).token()
+        writer = None if isinstance(out, Path) else _become_writer(spark, at, of_files=tables is None)
         _clear(spark, storage.joined(at, _STAGING))
-        yield StreamOutput(spark=spark, at=at, checkpoint=progress, token=token, tables=tables)
+        offsets = storage.children(spark, storage.joined(progress, "offsets"))
+        begun = max((int(name) for name in offsets if name.isdecimal()), default=-1)
+        yield StreamOutput(
+            spark=spark, at=at, checkpoint=progress, token=token, tables=tables, begun=begun, writer=writer
+        )
     finally:
         if lock is not None:
             lock.close()

@@ -186,6 +186,8 @@ class DecidedStream:
     log_delay: float = 0.0
     """By how many seconds the log may be behind: its copy, or the brokers' clocks. A batch waits so long before the
     log is read."""
+    read_log: Callable[[], None] = lambda: None
+    """Called before the log is read: in another store, its copy is made equal to it."""
     error: Exception | None = field(default=None, init=False)
     """Why a batch failed."""
     _sent: SentRules | None = field(default=None, init=False)
@@ -206,6 +208,7 @@ class DecidedStream:
 
     def _decide(self, batch: DataFrame, number: int) -> None:
         time.sleep(self.log_delay)
+        self.read_log()
         changed = self.followed.update()
         if changed or self._sent is None:
             if self._sent is not None:

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,6 +11,8 @@ from pyspark.errors import StreamingQueryException
 
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
+from aclog.pipeline import storage
+from aclog.pipeline.log_copies import growing_log
 from aclog.pipeline.streams.batches import stream_output
 from aclog.pipeline.streams.decisions import DecidedStream
 from aclog.pipeline.streams.sources import AccessStream
@@ -26,20 +29,24 @@ def line(number, time):
     return json.dumps(REQUEST | {"timestamp": time, "request": str(number)}) + "\n"
 
 
-def run(spark, tmp_path, followed, *, lost_within=None, source="in"):
+def run(spark, tmp_path, followed, *, lost_within=None, source="in", read_log=lambda: None):
     """Decide all that is there; the batches that are reported."""
     reported = []
     accesses = AccessStream.of(spark, str(tmp_path / source))
     with stream_output(spark, tmp_path / "out", None, {"requests": source}) as output:
         stream = DecidedStream(
             spark=spark, accesses=accesses, followed=followed, output=output, report=reported.append,
-            lost_within=lost_within,
+            lost_within=lost_within, read_log=read_log,
         )  # fmt: skip
         try:
             finished(lambda: stream.start(to_end=True))
         except StreamingQueryException as error:
             raise stream.error or error from error
     return reported
+
+
+def contents(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
 def written(tmp_path):
@@ -128,6 +135,47 @@ def test_a_stream_needs_files_and_lines(spark, tmp_path):
         AccessStream.of(spark, "kafka://localhost:9092/accesses")
     with pytest.raises(ConfigError, match="expected kafka://HOST:PORT"):
         AccessStream.of(spark, "kafka://localhost:9092")
+
+
+def test_a_log_in_another_store_is_read_again_when_it_has_changed(spark, tmp_path, lake):
+    """The accesses of each batch are decided by the log of then, with which its copy is equal."""
+    log = write_log(tmp_path / "lake" / "log", *BATCHES[:2], times=TIMES)
+    (log / "old.snapshot").touch()
+    (tmp_path / "in").mkdir()
+    with growing_log(spark, f"{lake}/log") as growing:
+        assert contents(growing.directory) == contents(log)
+        followed = FollowedRules.of(growing.directory, Settings())
+        (log / "old.snapshot").unlink()
+        write_log(log, *BATCHES, times=TIMES)
+        assert not followed.update()
+        growing.update()
+        assert contents(growing.directory) == contents(log)
+        assert followed.update()
+        (tmp_path / "in" / "1.jsonl").write_text(line(1, 29_999) + line(2, 30_000))
+        write_log(log, *BATCHES, [acl(1, name="t", principal="User:a")], times=[*TIMES, 30_000])
+        run(spark, tmp_path, followed, read_log=growing.update)
+        assert written(tmp_path) == {"1": "ALLOWED", "2": "ALLOWED"}
+        # changed while it is copied: again, but not for ever
+        copy, changes = storage.copy_to_local, [2, 100]
+        for times in changes:
+            left = [times]
+
+            def changing(*arguments, left=left):
+                copy(*arguments)
+                if left[0]:
+                    left[0] -= 1
+                    (log / f"added-{left[0]}").touch()
+
+            (log / "new").write_text(str(times))
+            with mock.patch.object(storage, "copy_to_local", changing):
+                if times > 2:
+                    with pytest.raises(ConfigError, match="changed while it was being copied"):
+                        growing.update()
+                else:
+                    growing.update()
+                    assert contents(growing.directory) == contents(log)
+    with pytest.raises(ConfigError, match="no such directory"), growing_log(spark, f"{lake}/none"):
+        pass
 
 
 class TestOutput:

@@ -1,10 +1,14 @@
 """Access logs in another store, as a stream into a table there."""
 
+from unittest import mock
+
 import pytest
 
 from aclog.cli.spark.flags import AppendFlags, IngestFlags, ReportFlags
 from aclog.cli.spark.streams import ingest_stream_command
 from aclog.metalog.errors import ConfigError
+from aclog.pipeline import storage
+from aclog.pipeline.streams.batches import stream_output
 from tests.support.spark.access_logs import audit_text
 
 
@@ -58,3 +62,36 @@ def test_lines_of_new_files_are_appended_once(spark, lake, tmp_path, capsys):
         ingest_stream_command(
             spark, [f"{lake}/logs"], f"{lake}/other", IngestFlags(kind="csv"), AppendFlags(append=True), ReportFlags()
         )
+
+
+def test_the_newest_process_continues_a_stream(spark, lake, tmp_path):
+    """In a store, where no lock excludes another process; a batch that another one has written is an error."""
+    out, rows = f"{lake}/table", spark.range(3)
+    with stream_output(spark, out, None, {}) as first:
+        with first.published(rows, 0):
+            pass
+        with (
+            pytest.raises(ConfigError, match="written by another process with the same output"),
+            first.published(rows, 0),
+        ):
+            pass
+        with stream_output(spark, out, None, {}) as second:
+            with pytest.raises(ConfigError, match="another process continues this stream"), first.published(rows, 1):
+                pass
+            with second.published(rows, 1) as written:
+                assert written.count() == 3
+    (state,) = (tmp_path / "lake" / "table" / "_stream").glob("writer-*")
+    assert state.name == "writer-000002.json"
+    # a batch that had begun before is repeated, and not written again
+    (tmp_path / "lake" / "table" / "_checkpoint" / "offsets").mkdir(parents=True)
+    (tmp_path / "lake" / "table" / "_checkpoint" / "offsets" / "1").touch()
+    with stream_output(spark, out, None, {}) as third, third.published(spark.range(5), 1) as written:
+        assert written.count() == 3
+
+    def opened():
+        with stream_output(spark, out, None, {}):
+            raise AssertionError
+
+    for is_new, complaint in ((False, "another process begins the same stream"), (True, "expected one with If-None")):
+        with mock.patch.object(storage, "create", return_value=is_new), pytest.raises(ConfigError, match=complaint):
+            opened()

@@ -26,6 +26,7 @@ from aclog.cli.spark.commands import (
 from aclog.cli.spark.flags import AppendFlags, IngestFlags, ReportFlags, UsageFlags
 from aclog.cli.spark.streams import FollowFlags, StreamFlags, follow_command, ingest_stream_command
 from aclog.metalog.errors import ConfigError
+from aclog.pipeline.log_copies import GrowingLog
 from aclog.pipeline.output_directory import Mode, OutFormat, Place
 from aclog.pipeline.session import open_session
 from aclog.pipeline.table_outputs import TableOutput
@@ -113,8 +114,9 @@ class Check:
         append = AppendFlags(append=True, checkpoint=str(self.directory / "ingest-state"))
 
         def run() -> None:
+            log = GrowingLog(spark=self.spark, directory=LOG)
             follow_command(
-                self.spark, self.out("followed"), follow, FollowFlags(), LOG, Settings(), frozenset(),
+                self.spark, self.out("followed"), follow, FollowFlags(), log, Settings(), frozenset(),
                 form=self.form, by_day=True,
             )  # fmt: skip
             ingest_stream_command(
@@ -143,9 +145,8 @@ class Check:
         self.expect("days", [str(row["day"]) for row in days.collect()], ["2026-11-22"])
 
 
-def main() -> None:
-    """Check a format, and print what differs; exit with 1 if something does."""
-    form, jars, directory = OutFormat(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+def table_settings(form: OutFormat, jars: str, directory: Path) -> dict[str, str]:
+    """The settings of a session with the package of a format, and for Iceberg with a catalog `lake`."""
     settings = {"spark.jars": jars, "spark.sql.shuffle.partitions": "2"}
     if form is OutFormat.ICEBERG:
         catalog = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop"}
@@ -156,6 +157,13 @@ def main() -> None:
         settings["spark.sql.extensions"] = "io.delta.sql.DeltaSparkSessionExtension"
         settings["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
         settings["spark.databricks.delta.snapshotPartitions"] = "2"
+    return settings
+
+
+def main() -> None:
+    """Check a format, and print what differs; exit with 1 if something does."""
+    form, jars, directory = OutFormat(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    settings = table_settings(form, jars, directory)
     spark = open_session("local[2]", settings)
     if form is OutFormat.ICEBERG:
         spark.sql("CREATE NAMESPACE lake.db")
