@@ -137,7 +137,7 @@ check-hdfs: venv build/hadoop-minicluster/.ready  ## aclog spark on hdfs://, of 
 # Iceberg's package for Spark follows Spark's versions late
 build/iceberg/.ready: tests/support/spark/iceberg.xml pyproject.toml
 	$(PYTHON) -m venv build/iceberg/venv
-	build/iceberg/venv/bin/pip install --quiet 'pyspark==4.1.*' 'pandas<3' '.[iceberg,usage]'
+	build/iceberg/venv/bin/pip install --quiet 'pyspark[connect]==4.1.*' 'pandas<3' '.[iceberg,usage]'
 	mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/build/iceberg
 	@touch $@
 
@@ -146,19 +146,23 @@ check-iceberg: build/iceberg/.ready  ## Iceberg tables on PySpark 4.1 and by pyi
 	scratch=$$(mktemp -d) && trap "rm -rf $$scratch" EXIT && \
 	  build/iceberg/venv/bin/python -m tests.support.spark.iceberg_check build/iceberg/iceberg-spark-runtime-*.jar $$scratch && \
 	  mkdir $$scratch/outputs && build/iceberg/venv/bin/python -m tests.support.spark.table_outputs_check iceberg \
-	    $$(ls $(CURDIR)/build/iceberg/iceberg-spark-runtime-*.jar) $$scratch/outputs
+	    $$(ls $(CURDIR)/build/iceberg/iceberg-spark-runtime-*.jar) $$scratch/outputs && \
+	  mkdir $$scratch/connect && PYTHONPATH=$(CURDIR) build/iceberg/venv/bin/python -m tests.support.spark.connect_tables_check iceberg \
+	    $$(ls $(CURDIR)/build/iceberg/iceberg-spark-runtime-*.jar) $$scratch/connect
 
 # Delta's package is for Spark 4.2
 build/delta/.ready: tests/support/spark/delta.xml pyproject.toml
 	$(PYTHON) -m venv build/delta/venv
-	build/delta/venv/bin/pip install --quiet 'pyspark==4.2.*' 'pandas<3' '.[delta,usage]'
+	build/delta/venv/bin/pip install --quiet 'pyspark[connect]==4.2.*' 'pandas<3' '.[delta,usage]'
 	mvn -q -B -f $< dependency:copy-dependencies -DincludeGroupIds=io.delta -DoutputDirectory=$(CURDIR)/build/delta
 	@touch $@
 
 .PHONY: check-delta
 check-delta: build/delta/.ready  ## outputs in Delta tables on PySpark 4.2, beside the same as Parquet, and streams into them: 500 MB
 	scratch=$$(mktemp -d) && trap "rm -rf $$scratch" EXIT && \
-	  build/delta/venv/bin/python -m tests.support.spark.table_outputs_check delta $$(ls $(CURDIR)/build/delta/*.jar | paste -sd,) $$scratch
+	  build/delta/venv/bin/python -m tests.support.spark.table_outputs_check delta $$(ls $(CURDIR)/build/delta/*.jar | paste -sd,) $$scratch && \
+	  mkdir $$scratch/connect && PYTHONPATH=$(CURDIR) build/delta/venv/bin/python -m tests.support.spark.connect_tables_check delta \
+	    $$(ls $(CURDIR)/build/delta/*.jar | paste -sd,) $$scratch/connect
 
 # The tests of what runs on Spark, on an older version than the pinned one; everything else is as pinned
 SPARK ?= 4.0

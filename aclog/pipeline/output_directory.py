@@ -18,6 +18,10 @@ Place: TypeAlias = Path | str
 """A directory of this machine, or the URI of one in another store (`s3a://BUCKET/KEY`)."""
 
 
+TABLE_NAME: Final = regex(r"[\w-]+(?:\.[\w-]+)+")
+"""The name of a table in a database or a catalog: a path without `/` can look the same."""
+
+
 class Mode(StrEnum):
     """What becomes of an output that exists: a value of --mode."""
 
@@ -88,6 +92,22 @@ def _check_credentials(scheme: str, authority: str, path: str) -> None:
         )
 
 
+_GLOB: Final = "[]{}*?\\"
+"""Characters of Hadoop's globs. Spark writes to a path as it is, but reads one with such a character as a pattern."""
+
+
+def out_place(name: Path | str) -> Place:
+    """Return where an output goes, as `place_of`. Raises ConfigError: as that, or a name that Spark cannot read."""
+    place = place_of(name)
+    special = next((character for character in hadoop_name(place) if character in _GLOB), None)
+    if special is not None:
+        raise ConfigError(
+            f"--out {place}: has {special!r}, which is a part of a pattern (a glob) where Spark reads the output: "
+            f"expected a path without {' '.join(_GLOB)}"
+        )
+    return place
+
+
 def hadoop_name(place: Place) -> str:
     """Return the URI by which Spark opens a place: it would look for a bare path in `fs.defaultFS`."""
     return f"file://{place.absolute()}" if isinstance(place, Path) else place  # Hadoop decodes no %20
@@ -109,13 +129,18 @@ def server_place(name: Path | str, flag: str) -> str:
         ConfigError: a relative path, or as `place_of`.
 
     """
-    place = place_of(name)
-    text = str(name).rstrip("/") or "/"
+    place = out_place(name) if flag == "--out" else place_of(name)
+    text = file_uri(str(name)).rstrip("/") or "/"
     if isinstance(place, str):
         return place
     if not text.startswith(("/", "file:/")):
         raise ConfigError(f"{flag} {name}: a relative path: expected a URI, or an absolute path of the server's store")
     return text
+
+
+def file_uri(name: str) -> str:
+    """Return a path or URI with the scheme `file` as Hadoop knows it, in small letters: other schemes as they are."""
+    return f"file:{name[5:]}" if name[:6].lower() == "file:/" else name
 
 
 def local_directory(name: Path | str, flag: str, why: str) -> Path:
@@ -143,7 +168,7 @@ def check_new(out: Path | str, mode: Mode = Mode.ERROR) -> Place:
         ConfigError: `out` exists, or its parent directory does not.
 
     """
-    place = place_of(out)
+    place = out_place(out)
     if isinstance(place, str):
         return place
     if mode is not Mode.ERROR and place.exists():

@@ -17,8 +17,10 @@ A marker names its job by a random token. A job publishes a table only if the ma
 of the files that it wrote, and on failure it deletes only these files. Between this check and the deletion of the
 marker, no store excludes other writers.
 
-A server of Spark Connect gives no access to its stores but by Spark's own writers, so there a table gets its final
-names when Spark commits it, and `_SUCCESS` once the whole output is complete and checked: by a write without rows.
+A server of Spark Connect gives no access to its stores but by Spark's own writers. There the marker of a table is a
+directory, `00-incomplete=1`, with one file of text: the name of a partition, so that every reader of Parquet looks into
+it, fails on it, and cannot take it for rows. A write without rows that overwrites this directory deletes the file,
+which publishes the table; another write without rows then creates `_SUCCESS`.
 
 Spark writes files by Hadoop's FileOutputCommitter, algorithm 1, by which a failed or repeated task leaves no files in
 the table; or by the committer that the session's settings name.
@@ -45,11 +47,11 @@ from pyspark.sql.types import StructType
 
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import define, frozen
-from aclog.pipeline import storage
+from aclog.pipeline import server_files, storage
 from aclog.pipeline.output_directory import Mode, OutFormat, Place, check_new, hadoop_name
 from aclog.pipeline.session import is_connect
 from aclog.pipeline.table_outputs import TableOutput, check_format
-from aclog.usage.accesses.access_log import INCOMPLETE
+from aclog.usage.accesses.access_log import INCOMPLETE, INCOMPLETE_PARTITION
 
 Form: TypeAlias = Literal["parquet", "json", "delta", "iceberg"]
 Written = TypeVar("Written")
@@ -119,7 +121,7 @@ def check_absent(
                 "beside them: expected another --out, or --out-format delta or iceberg, which have transactions"
             )
         if storage.exists(spark, str(out)):
-            raise ConfigError(f"{out}: exists already: expected the name of a directory to create")
+            raise _exists_on_server(spark, str(out))
         return None
     if isinstance(out, Path):
         check_new(out, mode)
@@ -130,9 +132,16 @@ def check_absent(
     return None
 
 
+def _exists_on_server(spark: SparkSession, out: str) -> ConfigError:
+    markers = (storage.joined(out, *below, INCOMPLETE_PARTITION) for below in ((), ("*",)))
+    if any(server_files.has_children(spark, marker) for marker in markers):
+        return _incomplete(out)
+    return ConfigError(f"{out}: exists already: expected the name of a directory to create")
+
+
 def _exists(spark: SparkSession, out: str) -> ConfigError:
-    names = storage.children(spark, out)
-    below = (name for table in names for name in storage.children(spark, storage.joined(out, table)))
+    names = _names_in(spark, out, "")
+    below = (name for table in names for name in _names_in(spark, out, table))
     if any(name.startswith(INCOMPLETE) for name in (*names, *below)):
         return _incomplete(out)
     return ConfigError(f"{out}: exists already: expected the name of a directory to create")
@@ -172,10 +181,19 @@ def _former_of(spark: SparkSession, out: Place, tables: Mapping[str, Form]) -> _
 
 
 def _names_in(spark: SparkSession, out: Place, table: str) -> frozenset[str]:
-    if isinstance(out, str):
-        return frozenset(storage.children(spark, storage.joined(out, table) if table else out))
-    directory = out / table
-    return frozenset(path.name for path in directory.iterdir()) if directory.is_dir() else frozenset()
+    """Return the names in a table, without the directory of a marker that has been deleted."""
+
+    def names(*below: str) -> frozenset[str]:
+        if isinstance(out, str):
+            return frozenset(storage.children(spark, storage.joined(out, *below)))
+        directory = out.joinpath(*below)
+        return frozenset(path.name for path in directory.iterdir()) if directory.is_dir() else frozenset()
+
+    place = (table,) if table else ()
+    present = names(*place)
+    if INCOMPLETE_PARTITION in present and not names(*place, INCOMPLETE_PARTITION):
+        return present - {INCOMPLETE_PARTITION}
+    return present
 
 
 @frozen(kw_only=True)
@@ -284,6 +302,7 @@ def new_output(
         return
     if is_connect(spark):
         on_server = ServerOutput(spark=spark, out=str(out), forms=tables)
+        on_server.begin()
         yield on_server
         on_server.publish()
         return
@@ -315,10 +334,27 @@ class ServerOutput:
     """Of the tables that were written, in this order."""
     _written: dict[str, frozenset[str]] = field(factory=dict, init=False, repr=False)
     """The names of their files."""
+    _markers: dict[str, frozenset[str]] = field(factory=dict, init=False, repr=False)
+    """The names of the files in the marker of each table, and of `out` first."""
+
+    def begin(self) -> None:
+        """Create the markers. Raises ConfigError: another process creates the same output."""
+        for table in dict.fromkeys(("", *self.forms)):
+            try:
+                write_marker(self.spark, self._marker(table))
+            except AnalysisException as error:
+                if error.getCondition() != "PATH_ALREADY_EXISTS":
+                    raise
+                raise _incomplete(self.out) from error
+            self._markers[table] = self._names_of_marker(table)
+            if len(self._markers[table]) != 1:  # both began in the same moment, and neither continues
+                raise self._written_by_another(table)
 
     def write(self, frame: DataFrame, table: str = "") -> None:
-        """Write the rows of a table. Raises ConfigError: there is a directory of its name."""
-        self._save(frame, table, "error")
+        """Write the rows of a table. Raises ConfigError: there are files of another process."""
+        if self._names(table):
+            raise self._written_by_another(table)
+        frame.write.mode("append").options(**_WRITER).format(self.forms[table]).save(self._place(table))
         self._schemas[table] = frame.schema
         self._written[table] = self._names(table)
 
@@ -327,47 +363,67 @@ class ServerOutput:
         self.write(self.spark.createDataFrame(rows).coalesce(1), table)
 
     def read(self, table: str = "") -> DataFrame:
-        """Return the rows that were written to a table."""
-        return self.spark.read.schema(self._schemas[table]).format(self.forms[table]).load(self._place(table))
+        """Return the rows that were written to a table, which need not be complete."""
+        files = storage.joined(self._place(table), "part-*")
+        return self.spark.read.schema(self._schemas[table]).format(self.forms[table]).load(files)
 
     def publish(self) -> None:
-        """Create `_SUCCESS` in one table after the other. Raises ConfigError: another process wrote to a table."""
-        for table in self._schemas:
+        """Publish one table after the other, `out` last. Raises ConfigError: another process wrote to a table."""
+        for table in self._markers:
             self._check_alone(table)
-        for table, schema in self._schemas.items():
-            self._save(self.spark.createDataFrame([], schema), table, "append", succeeds=True)
-
-    def _save(self, frame: DataFrame, table: str, mode: str, *, succeeds: bool = False) -> None:
-        marks = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": str(succeeds).lower()}
-        writer = frame.write.mode(mode).options(**{**_WRITER, **marks}).format(self.forms[table])
-        try:
-            writer.save(self._place(table))
-        except AnalysisException as error:
-            if error.getCondition() != "PATH_ALREADY_EXISTS":
-                raise
-            raise ConfigError(f"{self._place(table)}: created by another process while this job ran") from error
+        for table in reversed(self._markers):
+            delete_marker(self.spark, self._marker(table))
+            if table in self._schemas:
+                create_success(self.spark, self._place(table), self.forms[table], self._schemas[table])
 
     def _check_alone(self, table: str) -> None:
         names = self._names(table)
         jobs = {match["job"] if match else name for name, match in ((name, _FILE.match(name)) for name in names)}
-        # those of one job are another one's, if that found the directory deleted
-        if len(jobs) > 1 or names != self._written[table]:
-            raise ConfigError(
-                f"{self._place(table)}: written by another process while this job ran: expected an output of this job "
-                "alone"
-            )
+        is_own = self._names_of_marker(table) == self._markers[table]
+        # files of one job are another one's, if that found the directory deleted
+        if not is_own or len(jobs) > 1 or names != self._written.get(table, frozenset()):
+            raise self._written_by_another(table)
+
+    def _written_by_another(self, table: str) -> ConfigError:
+        return ConfigError(
+            f"{self._place(table)}: written by another process while this job ran: expected an output of this job alone"
+        )
 
     def _names(self, table: str) -> frozenset[str]:
-        try:
-            files = self.read(table).inputFiles()
-        except AnalysisException as error:
-            if error.getCondition() != "PATH_NOT_FOUND":
-                raise
-            return frozenset()
-        return frozenset(name.rpartition("/")[2] for name in files)
+        others = (f"{INCOMPLETE_PARTITION}/", *(f"{name}/" for name in self.forms if name and not table))
+        names = server_files.names_below(self.spark, self._place(table))
+        return frozenset(name for name in names if not name.startswith(others))
+
+    def _names_of_marker(self, table: str) -> frozenset[str]:
+        return frozenset(server_files.names_in(self.spark, self._marker(table)))
+
+    def _marker(self, table: str) -> str:
+        return storage.joined(self._place(table), INCOMPLETE_PARTITION)
 
     def _place(self, table: str) -> str:
         return storage.joined(self.out, table) if table else self.out
+
+
+# What the server writes apart from tables.
+
+
+def write_marker(spark: SparkSession, directory: str) -> None:
+    """Create a directory of one file of text. Raises AnalysisException: it exists."""
+    text = spark.createDataFrame([(_TEXT.decode().rstrip(),)], "value string").coalesce(1)
+    text.write.mode("error").options(**_WRITER).text(directory)
+
+
+def delete_marker(spark: SparkSession, directory: str) -> None:
+    """Delete the files of a directory: by a table in partitions, of which a task without rows writes no file."""
+    nothing = spark.createDataFrame([], "value string, part string")
+    nothing.write.mode("overwrite").options(**_WRITER).partitionBy("part").text(directory)
+
+
+def create_success(spark: SparkSession, directory: str, form: Form, schema: StructType) -> None:
+    """Create `_SUCCESS` in a table, and a further file without rows."""
+    marks = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "true"}
+    nothing = spark.createDataFrame([], schema).write.mode("append").options(**{**_WRITER, **marks})
+    nothing.format(form).save(directory)
 
 
 JobOutput: TypeAlias = NewOutput | TableOutput | ServerOutput
@@ -513,7 +569,7 @@ class _Job:
         return "; ".join(f"{state}: {', '.join(names)}" for state, names in states.items())
 
     def _names(self, table: str) -> frozenset[str]:
-        return frozenset(storage.children(self.spark, self._place(table)))
+        return _names_in(self.spark, self.out, table)
 
     def _place(self, table: str) -> str:
         return storage.joined(self.out, table) if table else self.out

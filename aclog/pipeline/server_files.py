@@ -7,13 +7,14 @@ name only.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from aclog.metalog.errors import ConfigError
+from aclog.pipeline.output_directory import place_of
 from aclog.pipeline.session import cause
 
 State: TypeAlias = tuple[int, int]
@@ -41,6 +42,14 @@ def names_in(spark: SparkSession, directory: str) -> list[str]:
     below = directory.rstrip("/").rpartition("/")[2]
     names = (unquote(name).split("/") for name in _listed(spark, [f"{directory.rstrip('/')}/*"]) or ())
     return sorted(name[-1] for name in names if name[-2] == below)
+
+
+def names_below(spark: SparkSession, directory: str) -> list[str]:
+    """Return the names of the files in a directory and below it, relative to it. Raises as `exists`."""
+    place = place_of(directory)
+    path = str(place) if isinstance(place, Path) else urlsplit(place).path
+    files = _listed(spark, [f"{directory.rstrip('/')}/*"]) or ()
+    return sorted(unquote(urlsplit(name).path).removeprefix(f"{path.rstrip('/')}/") for name in files)
 
 
 def directories_in(spark: SparkSession, directory: str, names: Collection[str]) -> list[str]:

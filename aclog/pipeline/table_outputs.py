@@ -5,7 +5,6 @@ is written once: Delta records the application and its number in the transaction
 repetition. Iceberg gets them as properties of the snapshot, which are read before a batch is written.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ from pyspark.sql import functions as F
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import frozen
 from aclog.pipeline import storage
-from aclog.pipeline.output_directory import Mode, OutFormat, Place, hadoop_name
+from aclog.pipeline.output_directory import TABLE_NAME, Mode, OutFormat, Place, hadoop_name
 from aclog.pipeline.session import is_connect
 from aclog.usage.accesses.table_formats import TableFormat
 
@@ -34,7 +33,6 @@ PACKAGES: Final = {
 """A class of each package, and the package for a version of Spark."""
 DAY: Final = "day"
 _APPLICATION, _BATCH = "aclog-stream", "aclog-batch"
-_NAME: Final = re.compile(r"[\w-]+(\.[\w-]+)+")
 
 
 def check_format(spark: SparkSession, out: Place, form: OutFormat) -> None:
@@ -53,7 +51,7 @@ def check_format(spark: SparkSession, out: Place, form: OutFormat) -> None:
             f"--out-format {form}: Spark writes it by a package: expected --packages {package}, with its newest "
             f"version for Spark {minor}, if there is one (docs/spark.md: Delta and Iceberg)"
         )
-    if form is OutFormat.ICEBERG and not _NAME.fullmatch(str(out)):
+    if form is OutFormat.ICEBERG and not TABLE_NAME.fullmatch(str(out)):
         raise ConfigError(f"--out {out}: expected CATALOG.DATABASE.TABLE, a table of a catalog of Iceberg in --conf")
 
 

@@ -20,12 +20,15 @@ from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import frozen
 from aclog.pipeline.access_rows import AccessRows, Batches, rows_of_parts
+from aclog.pipeline.accesses.catalogs import CatalogRows, CatalogTable, SqlQuery, catalog_rows
+from aclog.pipeline.accesses.table_formats import named_table, table_frame
 from aclog.pipeline.authorize import decision_code, with_decision, with_texts
 from aclog.pipeline.session import Sent, broadcast
 from aclog.pipeline.storage import has_file, is_directory, joined
 from aclog.usage.accesses.access_batch import note_text
-from aclog.usage.accesses.access_log import INCOMPLETE, check_complete
+from aclog.usage.accesses.access_log import INCOMPLETE, INCOMPLETE_PARTITION, check_complete
 from aclog.usage.accesses.parquet import EARLIEST_COLUMN, LATEST_COLUMN, ParquetPart
+from aclog.usage.accesses.table_formats import NEWEST
 from aclog.usage.arrow import regrouped
 from aclog.usage.counting import (
     COUNTED,
@@ -271,13 +274,19 @@ def unread_lines(lines: DataFrame, reason: str = Reason.MALFORMED) -> UnreadAcce
 _MARKER: Final = f"{INCOMPLETE}.parquet"
 
 
-def rejected_lines(spark: SparkSession, requests: str) -> UnreadAccesses:
-    """Return the accesses in lines that `ingest` rejected, if this is the directory of its tables.
+def rejected_lines(spark: SparkSession, requests: str | CatalogRows) -> UnreadAccesses:
+    """Return the accesses in lines that `ingest` rejected, if this is the directory or a table of `ingest`.
 
     Raises:
         ConfigError: the job that wrote them has published the accesses alone.
 
     """
+    if isinstance(requests, CatalogTable):
+        table = requests.beside("_accesses", "_rejects")
+        known = table is not None and table.exists(spark)
+        return unread_lines(catalog_rows(spark, table)) if table is not None and known else UnreadAccesses()
+    if isinstance(requests, SqlQuery):
+        return UnreadAccesses()
     above, _, name = requests.rstrip("/").rpartition("/")
     place = (above or ".") if name == "accesses" else requests
     rejects = joined(place, "rejects")
@@ -285,6 +294,11 @@ def rejected_lines(spark: SparkSession, requests: str) -> UnreadAccesses:
         return UnreadAccesses()
     if has_file(spark, rejects, _MARKER):
         check_complete([joined(rejects, _MARKER)])
+    if has_file(spark, joined(rejects, INCOMPLETE_PARTITION), ".txt"):
+        check_complete([joined(rejects, INCOMPLETE_PARTITION, "part-0.txt")])
+    root = named_table(spark, rejects)
+    if root is not None:
+        return unread_lines(table_frame(spark, root, NEWEST))
     # appends of older versions have fewer columns
     return unread_lines(spark.read.option("mergeSchema", value=True).parquet(rejects))
 

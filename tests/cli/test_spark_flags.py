@@ -7,7 +7,8 @@ import pytest
 from aclog.cli.spark.flags import DELTA_CONFIGURATION, SessionFlags
 from aclog.cli.spark.streams import StreamFlags
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.output_directory import Mode, check_new, local_directory
+from aclog.pipeline import storage
+from aclog.pipeline.output_directory import Mode, check_new, file_uri, local_directory, server_place
 from tests.support.cli.command import aclog
 
 
@@ -57,6 +58,27 @@ def test_credentials_in_an_address_are_refused_and_not_printed(uri, tmp_path):
         assert "SEC" not in refused.err
 
 
+@pytest.mark.parametrize("name", ["a[b", "a]", "a{b", "a*", "a?b", "a\\b"])
+def test_characters_of_globs_in_an_output_are_refused(name, tmp_path):
+    """Spark writes to such a path, and reads another one."""
+    for out in (tmp_path / name, f"hdfs://lake/{name}/out"):
+        with pytest.raises(ConfigError, match=r"--out .*: has '.+', which is a part of a pattern \(a glob\)"):
+            check_new(out)
+    for command in (("ingest", tmp_path, "--append"), ("follow", "--requests", tmp_path, "--log", LOG)):
+        refused = aclog("spark", *command, "--out", tmp_path / name, "--master", "local[no session is needed]")
+        assert refused.code == 2
+        assert "which is a part of a pattern (a glob)" in refused.complaint
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_scheme_of_a_file_in_capital_letters(tmp_path):
+    assert check_new(f"FILE://{tmp_path}/x") == tmp_path / "x"
+    assert storage.local_path(f"FILE:{tmp_path}/x") == str(tmp_path / "x")
+    assert server_place("FILE:/tmp/x", "--out") == "file:/tmp/x"
+    assert file_uri("FILE:///x") == "file:///x"
+    assert file_uri("S3A://lake/x") == "S3A://lake/x"
+
+
 def test_where_an_output_goes(tmp_path):
     assert check_new(f"{tmp_path.as_uri()}/a%20b") == tmp_path / "a b"
     for name, place in PLACES.items():
@@ -94,13 +116,9 @@ def test_a_database_is_in_files_alone(tmp_path):
         ConfigError, match=r"--index s3a://lake/x: expected a directory of this machine, .*: a database"
     ):
         local_directory("s3a://lake/x", "--index", "a database")
-    for arguments, flag in (
-        (("usage-index", "--accesses", tmp_path), "--index"),
-        (("follow", "--requests", tmp_path, "--out", tmp_path / "out"), "--log"),
-    ):
-        refused = aclog("spark", *arguments, flag, "s3a://lake/x")
-        assert refused.code == 2
-        assert f"{flag} s3a://lake/x: expected a directory of this machine" in refused.err
+    refused = aclog("spark", "usage-index", "--accesses", tmp_path, "--index", "s3a://lake/x")
+    assert refused.code == 2
+    assert "--index s3a://lake/x: expected a directory of this machine" in refused.err
 
 
 def test_flags_of_a_stream(tmp_path):

@@ -5,7 +5,10 @@ The store is one that only the server reaches: its settings are not those of the
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 from shutil import rmtree
 from socket import socket
@@ -16,7 +19,20 @@ import pyarrow.parquet as pq
 import pytest
 from attrs import frozen
 
-from tests.pipeline.storage_contract import COMMANDS, INPUTS, KNOWN, LOG, ROWS, files, rows, shown
+from aclog.metalog.errors import ConfigError
+from aclog.usage.accesses.access_log import find_accesses
+from tests.pipeline.storage_contract import (
+    COMMANDS,
+    COUNT,
+    INCOMPLETE,
+    INPUTS,
+    KNOWN,
+    LOG,
+    ROWS,
+    files,
+    rows,
+    shown,
+)
 from tests.support.cli.command import aclog
 from tests.support.spark.command_process import CommandProcess
 from tests.support.spark.connect_server import connect_server
@@ -179,12 +195,87 @@ def test_files_that_change_while_they_are_read_leave_no_complete_output(sides, c
 
 def test_another_job_that_creates_the_output_first_keeps_it(sides):
     job = authorize(sides, "first")
-    sides.connected.stop(*job, before="aclog.cli.spark.commands:authorize")
+    sides.connected.stop(*job, before="aclog.cli.spark.commands:new_output")  # it has seen no output
     there = ("--requests", sides.here / "requests.jsonl", "--out", sides.here / "first", "--super-users=")
     assert sides.local.run("spark", "authorize", *there, "--acls", sides.here / "acls.jsonl").code == 0
     whole = written_to(sides.here / "first")
-    assert "created by another process while this job ran" in sides.connected.resume().complaint
+    assert "written by another process while this job ran" in sides.connected.resume().complaint
     assert written_to(sides.here / "first") == whole
+
+
+@pytest.mark.parametrize(
+    ("step", "published"),
+    [
+        ("aclog.pipeline.outputs:write_marker", 0),
+        ("aclog.cli.spark.commands:authorize", 0),
+        ("aclog.pipeline.outputs:delete_marker", 0),
+        ("aclog.pipeline.outputs:create_success", COUNT),
+    ],
+)
+def test_a_killed_job_leaves_nothing_that_readers_accept(sides, tmp_path, step, published):
+    out = f"killed-{abs(hash(step))}"
+    sides.connected.stop(*authorize(sides, out), before=step)
+    sides.connected.kill()
+    there = sides.here / out
+    has_begun = there.exists()
+    again = sides.connected.run(*authorize(sides, out))
+    if not has_begun:
+        assert (again.code, step) == (0, "aclog.pipeline.outputs:write_marker")
+        return
+    window = ("--log", LOG, "--days", "1", KNOWN)
+    by_server = ("spark", "usage", "--requests", f"{STORE}/here/{out}", *window, "--out", f"{STORE}/here/{out}-read")
+    readers = [sides.local.run("spark", "usage", "--requests", there, *window, "--out", tmp_path / "read")]
+    readers += [sides.connected.run(*by_server)]
+    if published:
+        assert "exists already" in again.complaint
+        assert all(re.search(rf"^{published} +read in total$", read.out, re.MULTILINE) for read in readers), readers
+        assert pq.read_table(there).num_rows == published
+        return
+    assert INCOMPLETE in again.complaint
+    assert all(INCOMPLETE in read.complaint for read in readers)
+    assert not (sides.here / f"{out}-read").exists()
+    with pytest.raises(ConfigError, match="incomplete output"):
+        find_accesses([str(there)], UTC)
+    with pytest.raises(pa.ArrowInvalid):  # and a reader that is not aclog
+        pq.read_table(there)
+
+
+def test_of_two_jobs_that_begin_in_the_same_moment_none_continues(sides):
+    sides.connected.stop(*authorize(sides, "same"), before="aclog.pipeline.server_files:names_in")
+    marker = sides.here / "same" / "00-incomplete=1"
+    (marker / "part-00000-of-another-job.txt").write_text("aclog\n")
+    assert "written by another process while this job ran" in sides.connected.resume().complaint
+    assert INCOMPLETE in sides.connected.run(*authorize(sides, "same")).complaint
+
+
+def test_a_table_and_a_query_of_the_server_are_those_of_files(sides):
+    session = "from pyspark.sql import SparkSession; SparkSession.builder.remote(sys.argv[1]).getOrCreate()"
+    script = f"import sys; {session}.sql(sys.argv[2])"
+    create = f"CREATE TABLE bob_accesses USING parquet LOCATION '{STORE}/here/accesses'"
+    subprocess.run([sys.executable, "-c", script, sides.connected.master, create], check=True)
+    query = f"SELECT * FROM parquet.`{STORE}/here/accesses`"
+    more = {"authorize": ("--super-users=",), "usage": ("--days", "1", KNOWN)}
+    more["simulate"] = ("--to-acls", sides.here / "fewer.jsonl", KNOWN)
+    for command, flags in more.items():
+        printed = []
+        for number, (process, requests, at) in enumerate(
+            (
+                (sides.local, ("--requests", sides.here / "accesses"), str(sides.here)),
+                (sides.connected, ("--requests", "default.bob"), f"{STORE}/here"),
+                (sides.connected, ("--query", query), f"{STORE}/here"),
+            )
+        ):
+            out = f"{at}/{command}-catalog-{number}"
+            result = process.run("spark", command, *requests, "--acls", sides.here / "acls.jsonl", *flags, "--out", out)
+            printed.append((result.code, shown(result, out)))
+        assert printed[0] == printed[1] == printed[2]
+        expected, *others = (rows(written_to(sides.here / f"{command}-catalog-{n}"), "") for n in range(3))
+        assert any(expected.values())
+        assert others == [expected, expected]
+    refused = sides.connected.run(
+        *authorize(sides, "no-table")[:2], "--requests", "default.none", "--out", f"{STORE}/x"
+    )
+    assert "--requests default.none: no table of a catalog of the server" in refused.complaint
 
 
 def test_files_of_another_job_in_the_output_are_an_error(sides):
@@ -216,6 +307,8 @@ def test_an_output_that_was_deleted_and_written_by_another_job_is_not_published(
         (("ingest", "/a", "--append", "--out", "/b"), "--append and --follow with Spark Connect"),
         (("ingest", "a", "--out", "/b"), "PATH a: a relative path"),
         (("ingest", "/a", "--out", "b"), "--out b: a relative path"),
+        (("ingest", "/a", "--out", "/b[1]"), "--out /b[1]: has '[', which is a part of a pattern"),
+        (("ingest", "/a", "--out", "FILE:/b"), "127.0.0.1:{port}: no server of Spark Connect: "),
         (("usage", "--requests", "a", "--log", LOG, "--out", "/b"), "--requests a: a relative path"),
         (("ingest", "/a", "--out", "/b"), "127.0.0.1:{port}: no server of Spark Connect: "),
     ],

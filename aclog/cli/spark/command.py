@@ -152,7 +152,7 @@ def authorize(
     decided.check()
     if decided.as_ is not None:
         check_mode(mode, "not with --as, whose events are another table")
-    session.check_read("--requests", requests.requests)
+    requests.check(session)
     moment = requests.moment()
     place = session.output(out, mode, out_format)
     with spark_session(session) as spark:
@@ -165,7 +165,7 @@ def authorize(
         rules, settings = rules_of(spark, source, settings_of(authorizer), own_time=decided.own_time, configs=configs)
         policy = Policy(rules=rules, settings=settings, own_time=decided.own_time)
         code = authorize_command(
-            spark, requests.requests, place, policy, decided, moment=moment, mode=mode, out_format=out_format
+            spark, requests.source(spark), place, policy, decided, moment=moment, mode=mode, out_format=out_format
         )
     raise Exit(code)
 
@@ -199,12 +199,12 @@ def follow(
     need_spark_extra()
     from aclog.cli.spark.spark_session import check_local_log, followed_log, spark_session
     from aclog.ops.policies import settings_of
-    from aclog.pipeline.output_directory import place_of
+    from aclog.pipeline.output_directory import out_place
 
     session.refuse_connect("follow", PUBLISHED)
     stream.check()
     how.check()
-    place, settings = place_of(out), settings_of(authorizer)
+    place, settings = out_place(out), settings_of(authorizer)
     check_local_log(log)
     with spark_session(session) as spark, followed_log(spark, log) as followed:
         from aclog.cli.spark.streams import follow_command
@@ -247,7 +247,7 @@ def ingest(
     need_spark_extra()
     from aclog.cli.spark.flags import check_report, column_pairs
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.output_directory import place_of
+    from aclog.pipeline.output_directory import out_place, place_of
 
     check_report(report, appending)
     if appending.appends:
@@ -257,7 +257,7 @@ def ingest(
     check_mode(mode, "expected --append, which adds each line once")
     if appending.appends and mode is not Mode.ERROR:
         raise ConfigError(f"--mode {mode}: not with --append and --follow, which add to a table")
-    place = place_of(out) if appending.appends else session.output(out, mode, out_format)
+    place = out_place(out) if appending.appends else session.output(out, mode, out_format)
     elsewhere = appending.appends and (
         out_format.is_table or any(isinstance(place_of(name), str) for name in (out, *paths))
     )
@@ -313,7 +313,7 @@ def usage(
 
     check_mode(mode, "a report is that of a whole window")
     place = session.output(out, mode, out_format)
-    session.check_read("--requests", requests.requests)
+    requests.check(session)
     moment = requests.moment()
     with spark_session(session) as spark:
         from aclog.cli.flags.accesses import window_end
@@ -330,7 +330,7 @@ def usage(
         policy = Policy(rules=rules, settings=settings, own_time=own_time)
         usage_command(
             spark,
-            requests.requests,
+            requests.source(spark),
             place,
             policy,
             flags=window,
@@ -374,7 +374,7 @@ def simulate(
     check_mode(mode, "a simulation is that of all its requests")
     place = session.output(out, mode, out_format)
     after.check(source)
-    session.check_read("--requests", requests.requests)
+    requests.check(session)
     moment = requests.moment()
     with spark_session(session) as spark:
         from aclog.cli.spark.commands import TwoPolicies, simulate_command
@@ -387,7 +387,14 @@ def simulate(
         check_absent(spark, place, mode, in_format(PARQUET, out_format))
         both = TwoPolicies.of(spark, source, after, settings, configs=configs, proves=what)
         changes = simulate_command(
-            spark, requests.requests, place, both.before, both.after, moment=moment, mode=mode, out_format=out_format
+            spark,
+            requests.source(spark),
+            place,
+            both.before,
+            both.after,
+            moment=moment,
+            mode=mode,
+            out_format=out_format,
         )
     raise Exit(int(changes))
 

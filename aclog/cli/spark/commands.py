@@ -48,6 +48,7 @@ from aclog.pipeline.accesses import (
     plain_accesses,
     write,
 )
+from aclog.pipeline.accesses.catalogs import CatalogRows
 from aclog.pipeline.accesses.files import PinnedFiles
 from aclog.pipeline.authorize import authorize, events, flips_of, simulated, undecided_of, without_time
 from aclog.pipeline.decided_files import common_schema, write_decided
@@ -105,7 +106,9 @@ class Policy:
     settings: Settings
     own_time: bool = False
 
-    def accesses(self, spark: SparkSession, path: str, moment: TableMoment = NEWEST) -> tuple[DataFrame, PinnedFiles]:
+    def accesses(
+        self, spark: SparkSession, path: str | CatalogRows, moment: TableMoment = NEWEST
+    ) -> tuple[DataFrame, PinnedFiles]:
         """Return the accesses to decide, unreadable lines included (pipeline.accesses.read_accesses), and their files.
 
         Raises:
@@ -281,7 +284,7 @@ _REASONS = 5
 
 def authorize_command(
     spark: SparkSession,
-    requests: str,
+    requests: str | CatalogRows,
     out: Place,
     policy: Policy,
     flags: DecidedFlags | None = None,
@@ -325,7 +328,7 @@ class _RequestRows:
     files: PinnedFiles
 
     @classmethod
-    def of(cls, spark: SparkSession, requests: str, policy: Policy, moment: TableMoment) -> Self:
+    def of(cls, spark: SparkSession, requests: str | CatalogRows, policy: Policy, moment: TableMoment) -> Self:
         """Read the requests. Raises as `Policy.accesses`."""
         accesses, files = policy.accesses(spark, requests, moment)
         return cls(accesses=accesses, files=files)
@@ -375,7 +378,9 @@ class _PlainFiles:
         return counts, sorted(errors.items(), key=lambda pair: (-pair[1], pair[0]))[:_REASONS]
 
 
-def _plain_files(spark: SparkSession, requests: str, out: Place, moment: TableMoment, mode: Mode) -> _PlainFiles | None:
+def _plain_files(
+    spark: SparkSession, requests: str | CatalogRows, out: Place, moment: TableMoment, mode: Mode
+) -> _PlainFiles | None:
     """Return the files of requests if workers can read and write such files themselves, on this machine."""
     if mode is Mode.APPEND or not isinstance(out, Path) or not is_here(spark):
         return None
@@ -387,7 +392,7 @@ def _plain_files(spark: SparkSession, requests: str, out: Place, moment: TableMo
 
 
 def _plain_parts(
-    spark: SparkSession, requests: str, moment: TableMoment
+    spark: SparkSession, requests: str | CatalogRows, moment: TableMoment
 ) -> tuple[list[ParquetPart], PinnedFiles] | None:
     """Return an access log as parts for all cores, and its files, if workers can read them (plain_accesses)."""
     if moment or is_connect(spark):
@@ -689,7 +694,7 @@ _MAX_ROWS = 10
 
 def simulate_command(
     spark: SparkSession,
-    requests: str,
+    requests: str | CatalogRows,
     out: Place,
     before: Policy,
     after: Policy,
@@ -731,7 +736,7 @@ def simulate_command(
 
 
 def _access_rows(
-    spark: SparkSession, requests: str, moment: TableMoment, policy: Policy
+    spark: SparkSession, requests: str | CatalogRows, moment: TableMoment, policy: Policy
 ) -> tuple[DataFrame | AccessRows, PinnedFiles, DataFrame | None]:
     """Return the rows of an access log and its files, and the unreadable lines, if there may be any."""
     plain = _plain_parts(spark, requests, moment)
@@ -788,7 +793,7 @@ REPORTED: Final[Mapping[str, Form]] = {"rules": "parquet", "denied": "parquet", 
 
 def usage_command(
     spark: SparkSession,
-    requests: str,
+    requests: str | CatalogRows,
     out: Place,
     policy: Policy,
     *,
@@ -836,7 +841,7 @@ def usage_command(
 
 
 def _usage_rows(
-    spark: SparkSession, requests: str, moment: TableMoment
+    spark: SparkSession, requests: str | CatalogRows, moment: TableMoment
 ) -> tuple[AccessRows, PinnedFiles, DataFrame | None]:
     """Return the rows of an access log and its files, and those that cannot be read, if there may be any."""
     plain = _plain_parts(spark, requests, moment)

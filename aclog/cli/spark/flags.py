@@ -13,9 +13,21 @@ from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import frozen
 from aclog.pipeline.event_form import EventForm
-from aclog.pipeline.output_directory import Mode, OutFormat, Place, check_new, connect_address, server_place
+from aclog.pipeline.output_directory import (
+    TABLE_NAME,
+    Mode,
+    OutFormat,
+    Place,
+    check_new,
+    connect_address,
+    file_uri,
+    server_place,
+)
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from aclog.pipeline.accesses.catalogs import CatalogRows
     from aclog.usage.accesses.table_formats import TableMoment
 
 # Flags of `aclog spark`, and their groups.
@@ -29,21 +41,50 @@ class RequestFlags:
     """The requests to decide, and of a table its version."""
 
     requests: Annotated[
-        str,
+        str | None,
         Option(
             "--requests",
-            metavar="PATH",
+            metavar="PATH|TABLE",
             help="Parquet, ORC or JSON lines with principal, host, operation, resourceType, resourceName and any other "
-            "columns; the output of `ingest`; or a Delta or Iceberg table. A path, a glob, or a URI of Hadoop.",
+            "columns; the output of `ingest`; or a Delta or Iceberg table. A path, a glob, a URI of Hadoop, or "
+            "CATALOG.DATABASE.TABLE of a catalog of the session.",
             show_default=False,
         ),
-    ]
+    ] = None
+    query: Annotated[
+        str | None,
+        Option("--query", metavar="SQL", help="Instead: a query that returns these columns.", show_default=False),
+    ] = None
     version_as_of: VersionAsOf = None
     timestamp_as_of: TimestampAsOf = None
 
     def moment(self) -> "TableMoment":
         """Return the version of a table. Raises ConfigError: as table_moment."""
         return table_moment(self.version_as_of, self.timestamp_as_of)
+
+    def check(self, session: "SessionFlags") -> None:
+        """Raise ConfigError without exactly one source, or for a relative path of a server of Spark Connect."""
+        if (self.requests is None) is (self.query is None):
+            raise ConfigError("the requests: expected --requests PATH|TABLE or --query SQL")
+        if self.requests is not None and not TABLE_NAME.fullmatch(self.requests):
+            session.check_read("--requests", self.requests)
+
+    def source(self, spark: "SparkSession") -> "str | CatalogRows":
+        """Return the path, the table or the query. Raises ConfigError: with Spark Connect, no such table."""
+        from aclog.pipeline.accesses.catalogs import SqlQuery, table_named
+        from aclog.pipeline.session import is_connect
+
+        if self.query is not None:
+            return SqlQuery(self.query)
+        name = file_uri(self.requests or "")
+        on_server = is_connect(spark)
+        table = table_named(spark, name, is_path=False if on_server else None)
+        if table is None and on_server and TABLE_NAME.fullmatch(name):
+            raise ConfigError(
+                f"--requests {name}: no table of a catalog of the server, and a relative path: expected "
+                "CATALOG.DATABASE.TABLE, a URI, or an absolute path of the server's store"
+            )
+        return name if table is None else table
 
 
 LogPlace: TypeAlias = Annotated[

@@ -18,6 +18,7 @@ from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import frozen
 from aclog.pipeline import server_files
+from aclog.pipeline.accesses.catalogs import CatalogRows, CatalogTable, SqlQuery, catalog_rows
 from aclog.pipeline.accesses.kafka_log import (
     TIMESTAMP,
     any_time,
@@ -366,23 +367,29 @@ def read_accesses(spark: SparkSession, path: str | Path, moment: TableMoment = N
 
 
 def pinned_accesses(
-    spark: SparkSession, path: str | Path, moment: TableMoment = NEWEST
+    spark: SparkSession, path: str | Path | CatalogRows, moment: TableMoment = NEWEST
 ) -> tuple[DataFrame, PinnedFiles]:
     """Return the same with its files, so that a job can check at its end that all rows came from them.
 
-    The frame over a table names its version, whose files do not change.
+    The frame over a table names its version, whose files do not change; and that over rows of a catalog stays the same.
     """
+    if isinstance(path, CatalogTable | SqlQuery):
+        return rows_of_table(catalog_rows(spark, path, moment), str(path), {}), PinnedFiles.of(spark, ())
     if named_table(spark, place_in(spark, path)) is not None:
         return read_accesses(spark, path, moment), PinnedFiles.of(spark, ())
     return pinned(spark, [str(path)], lambda: read_accesses(spark, path, moment))
 
 
-def plain_accesses(spark: SparkSession, path: str | Path, most: int) -> tuple[list[ParquetPart], PinnedFiles] | None:
+def plain_accesses(
+    spark: SparkSession, path: str | Path | CatalogRows, most: int
+) -> tuple[list[ParquetPart], PinnedFiles] | None:
     """Return a table of accesses as parts of local Parquet files that workers can read on their own, and its files.
 
     None if the input is anything else, which `read_accesses` may still be able to read.
     """
-    if path_here(spark, str(path)) is None:  # another store is listed once, by who reads it
+    if (
+        isinstance(path, CatalogTable | SqlQuery) or path_here(spark, str(path)) is None
+    ):  # another store is listed once, by who reads it
         return None
     place = place_in(spark, path)
     if named_table(spark, place) is not None:

@@ -307,12 +307,16 @@ def check_whole(out: Path) -> int:
 INCOMPLETE: Final = "00-incomplete"
 """How the name of the marker begins that a table of `aclog spark` in an object store has until it is complete."""
 
+INCOMPLETE_PARTITION: Final = f"{INCOMPLETE}=1"
+"""The directory that such a table has if a server of Spark Connect writes it."""
+
 
 def check_complete(names: Iterable[str]) -> None:
     """Check that no file, by its path or URI, is the marker of an incomplete output. Raises ConfigError: one is."""
     for name in names:
         directory, _, last = name.rpartition("/")
-        if last.startswith(f"{INCOMPLETE}."):
+        if last.startswith(f"{INCOMPLETE}.") or directory.endswith(f"/{INCOMPLETE_PARTITION}"):
+            directory = directory.removesuffix(f"/{INCOMPLETE_PARTITION}")
             raise ConfigError(
                 f"{directory}: the incomplete output of a job that runs, failed or was killed: expected a complete one"
             )
