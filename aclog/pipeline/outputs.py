@@ -31,7 +31,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,7 +50,7 @@ from aclog.metalog.values import define, frozen
 from aclog.pipeline import server_files, storage
 from aclog.pipeline.output_directory import Mode, OutFormat, Place, check_new, hadoop_name
 from aclog.pipeline.session import is_connect
-from aclog.pipeline.table_outputs import TableOutput, check_format
+from aclog.pipeline.table_outputs import DAY, TableOutput, check_format, in_days, with_day
 from aclog.usage.accesses.access_log import INCOMPLETE, INCOMPLETE_PARTITION
 
 Form: TypeAlias = Literal["parquet", "json", "delta", "iceberg"]
@@ -171,7 +171,7 @@ def _former_of(spark: SparkSession, out: Place, tables: Mapping[str, Form]) -> _
         if any(name.startswith(INCOMPLETE) for name in names):
             raise _incomplete(place)
         for name in sorted(names - (subdirectories if not table else set())):
-            if not _OWN.fullmatch(name):
+            if not _OWN.fullmatch(_last(name)):
                 raise ConfigError(
                     f"{storage.joined(directory, name)}: no file of such an output: expected an output that this "
                     "command wrote with the same tables, or a new name"
@@ -181,7 +181,7 @@ def _former_of(spark: SparkSession, out: Place, tables: Mapping[str, Form]) -> _
 
 
 def _names_in(spark: SparkSession, out: Place, table: str) -> frozenset[str]:
-    """Return the names in a table, without the directory of a marker that has been deleted."""
+    """Return the names in a table, those of its days below `day=...`; not the directory of a deleted marker."""
 
     def names(*below: str) -> frozenset[str]:
         if isinstance(out, str):
@@ -191,9 +191,17 @@ def _names_in(spark: SparkSession, out: Place, table: str) -> frozenset[str]:
 
     place = (table,) if table else ()
     present = names(*place)
+    days = frozenset(name for name in present if name.startswith(_DAYS))
     if INCOMPLETE_PARTITION in present and not names(*place, INCOMPLETE_PARTITION):
-        return present - {INCOMPLETE_PARTITION}
-    return present
+        present -= {INCOMPLETE_PARTITION}
+    return (present - days) | {f"{day}/{name}" for day in days for name in names(*place, day)}
+
+
+_DAYS: Final = f"{DAY}="
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 @frozen(kw_only=True)
@@ -211,21 +219,30 @@ class NewOutput:
     """By the name of each table."""
     _schemas: dict[str, StructType] = field(factory=dict, init=False, repr=False)
     """Of the rows that were written to each table."""
+    _by_day: set[str] = field(factory=set, init=False, repr=False)
 
-    def write(self, frame: DataFrame, table: str = "") -> None:
-        """Write the rows of a table, as files that Spark names `part-...`.
+    def write(self, frame: DataFrame, table: str = "", *, by_day: bool = False) -> None:
+        """Write the rows of a table, as files that Spark names `part-...`; with `by_day`, below `day=...`.
 
         Raises:
             ConfigError: another process writes to the table, or it is appended to and has other columns.
 
         """
-        self._check_columns(frame, table)
-        form, self._schemas[table] = self.forms[table], frame.schema
-        if self.job is None:
-            frame.write.format(form).save(self._place(table))
-            return
-        with self.job.one_write(table):
-            frame.write.mode("append").options(**_WRITER).format(form).save(self._place(table))
+        rows = with_day(frame) if by_day else frame
+        self._check_columns(rows, table, by_day=by_day)
+        form, self._schemas[table] = self.forms[table], rows.schema
+        with nullcontext() if self.job is None else self.job.one_write(table):
+            self._save(rows, form, table, by_day=by_day)
+            former = frozenset() if self.job is None else self.job.former.get(table, frozenset())
+            if by_day and not any("/" in name for name in _names_in(self.spark, self.at, table) - former):
+                self._schemas[table] = frame.schema  # without rows there is no day, and readers need a file
+                self._save(frame.limit(0), form, table, by_day=False)
+            elif by_day:
+                self._by_day.add(table)
+
+    def _save(self, rows: DataFrame, form: Form, table: str, *, by_day: bool) -> None:
+        writer = rows.write if self.job is None else rows.write.options(**_WRITER)
+        in_days(writer.mode("append"), by_day=by_day).format(form).save(self._place(table))
 
     def add(self, rows: pa.Table, table: str) -> None:
         """Write a table of one file."""
@@ -252,20 +269,30 @@ class NewOutput:
 
     def read(self, table: str = "") -> DataFrame:
         """Return the rows that this job wrote to a table, which need not be complete."""
-        names = ["part-*"] if self.job is None else self.job.written(table)
-        paths = [storage.joined(self._place(table), name) for name in names]
+        is_by_day = table in self._by_day
+        names = [f"{_DAYS}*" if is_by_day else "part-*"] if self.job is None else self.job.written(table)
+        if not names:  # days without new rows
+            return self.spark.createDataFrame([], self._schemas[table])
         reader = self.spark.read.schema(self._schemas[table]) if table in self._schemas else self.spark.read
-        return reader.format(self.forms[table]).load(paths)
+        paths = [storage.joined(self._place(table), name) for name in names]
+        return reader.option("basePath", self._place(table)).format(self.forms[table]).load(paths)
 
-    def _check_columns(self, frame: DataFrame, table: str) -> None:
+    def _check_columns(self, frame: DataFrame, table: str, *, by_day: bool) -> None:
         if self.former is None:
             return
         if self.forms[table] == "json":
             raise ConfigError("--mode append: JSON lines do not state their columns: expected another format")
         former = storage.joined(self.former, table) if table else self.former
+        reader = self.spark.read.option("basePath", former)
+        try:
+            rows = reader.parquet(storage.joined(former, f"{_DAYS}*" if by_day else "part-*"))
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_NOT_FOUND":
+                raise
+            expected_flag = "without --by-day" if by_day else "--by-day"
+            raise ConfigError(f"{former}: written {expected_flag}: expected the same for the new rows") from error
         columns, expected = (
-            [f"{each.name} {each.dataType.simpleString()}" for each in one.schema]
-            for one in (frame, self.spark.read.parquet(storage.joined(former, "part-*")))
+            [f"{each.name} {each.dataType.simpleString()}" for each in one.schema] for one in (frame, rows)
         )
         if columns != expected:
             other = next(pair for pair in zip_longest(columns, expected, fillvalue="none") if pair[0] != pair[1])
@@ -334,6 +361,7 @@ class ServerOutput:
     """Of the tables that were written, in this order."""
     _written: dict[str, frozenset[str]] = field(factory=dict, init=False, repr=False)
     """The names of their files."""
+    _by_day: set[str] = field(factory=set, init=False, repr=False)
     _markers: dict[str, frozenset[str]] = field(factory=dict, init=False, repr=False)
     """The names of the files in the marker of each table, and of `out` first."""
 
@@ -349,14 +377,28 @@ class ServerOutput:
             self._markers[table] = self._names_of_marker(table)
             if len(self._markers[table]) != 1:  # both began in the same moment, and neither continues
                 raise self._written_by_another(table)
+            if self._names(table):  # another job completed it since `check_absent`: it is as before
+                delete_marker(self.spark, self._marker(table))
+                raise self._written_by_another(table)
 
-    def write(self, frame: DataFrame, table: str = "") -> None:
-        """Write the rows of a table. Raises ConfigError: there are files of another process."""
+    def write(self, frame: DataFrame, table: str = "", *, by_day: bool = False) -> None:
+        """Write the rows of a table, with `by_day` below `day=...`. Raises ConfigError: files of another process."""
         if self._names(table):
             raise self._written_by_another(table)
-        frame.write.mode("append").options(**_WRITER).format(self.forms[table]).save(self._place(table))
-        self._schemas[table] = frame.schema
+        rows = with_day(frame) if by_day else frame
+        self._schemas[table] = rows.schema
+        self._save(rows, table, by_day=by_day)
         self._written[table] = self._names(table)
+        if by_day and self._written[table]:
+            self._by_day.add(table)
+        elif by_day:  # without rows there is no day, and readers need a file
+            self._schemas[table] = frame.schema
+            self._save(frame.limit(0), table, by_day=False)
+            self._written[table] = self._names(table)
+
+    def _save(self, rows: DataFrame, table: str, *, by_day: bool) -> None:
+        writer = in_days(rows.write.mode("append"), by_day=by_day).options(**_WRITER)
+        writer.format(self.forms[table]).save(self._place(table))
 
     def add(self, rows: pa.Table, table: str) -> None:
         """Write a small table, to one file."""
@@ -364,8 +406,9 @@ class ServerOutput:
 
     def read(self, table: str = "") -> DataFrame:
         """Return the rows that were written to a table, which need not be complete."""
-        files = storage.joined(self._place(table), "part-*")
-        return self.spark.read.schema(self._schemas[table]).format(self.forms[table]).load(files)
+        files = storage.joined(self._place(table), f"{_DAYS}*" if table in self._by_day else "part-*")
+        reader = self.spark.read.schema(self._schemas[table]).option("basePath", self._place(table))
+        return reader.format(self.forms[table]).load(files)
 
     def publish(self) -> None:
         """Publish one table after the other, `out` last. Raises ConfigError: another process wrote to a table."""
@@ -374,11 +417,13 @@ class ServerOutput:
         for table in reversed(self._markers):
             delete_marker(self.spark, self._marker(table))
             if table in self._schemas:
-                create_success(self.spark, self._place(table), self.forms[table], self._schemas[table])
+                nothing = self.spark.createDataFrame([], self._schemas[table])
+                create_success(nothing, self._place(table), self.forms[table], by_day=table in self._by_day)
 
     def _check_alone(self, table: str) -> None:
         names = self._names(table)
-        jobs = {match["job"] if match else name for name, match in ((name, _FILE.match(name)) for name in names)}
+        files = ((name, _FILE.match(_last(name))) for name in names)
+        jobs = {match["job"] if match else name for name, match in files}
         is_own = self._names_of_marker(table) == self._markers[table]
         # files of one job are another one's, if that found the directory deleted
         if not is_own or len(jobs) > 1 or names != self._written.get(table, frozenset()):
@@ -419,11 +464,11 @@ def delete_marker(spark: SparkSession, directory: str) -> None:
     nothing.write.mode("overwrite").options(**_WRITER).partitionBy("part").text(directory)
 
 
-def create_success(spark: SparkSession, directory: str, form: Form, schema: StructType) -> None:
-    """Create `_SUCCESS` in a table, and a further file without rows."""
+def create_success(nothing: DataFrame, directory: str, form: Form, *, by_day: bool) -> None:
+    """Create `_SUCCESS` in a table, by a frame without rows; without days, also a further file."""
     marks = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "true"}
-    nothing = spark.createDataFrame([], schema).write.mode("append").options(**{**_WRITER, **marks})
-    nothing.format(form).save(directory)
+    writer = in_days(nothing.write.mode("append"), by_day=by_day).options(**{**_WRITER, **marks})
+    writer.format(form).save(directory)
 
 
 JobOutput: TypeAlias = NewOutput | TableOutput | ServerOutput
@@ -488,7 +533,7 @@ class _Job:
 
     def _record_files(self, table: str) -> None:
         """Take the files for this job's if one job wrote every file: a job names its files by one random number."""
-        jobs = {name: _FILE.match(name) for name in self._names(table) - self.former.get(table, frozenset())}
+        jobs = {name: _FILE.match(_last(name)) for name in self._names(table) - self.former.get(table, frozenset())}
         if len({match["job"] for match in jobs.values() if match}) == 1:
             self._written[table] = frozenset(name for name, match in jobs.items() if match)
 
@@ -508,6 +553,7 @@ class _Job:
                 if self.mode is Mode.OVERWRITE:
                     for name in _rows_of(self.former.get(table, ())):
                         storage.delete(self.spark, storage.joined(self._place(table), name))
+                    self._delete_days(table, self.former.get(table, ()))
                 requested.add(table)
                 storage.delete(self.spark, self._marker(table))
                 storage.create(self.spark, storage.joined(self._place(table), _SUCCESS), b"")
@@ -527,6 +573,7 @@ class _Job:
         for name in self._written[table]:
             with suppress(ConfigError):  # deleted by another process
                 storage.delete(self.spark, storage.joined(self._place(table), name))
+        self._delete_days(table, self._written[table])
         former = self.former.get(table)
         kept = {*(former or ()), *(self.forms if self.former and not table else ())}
         if self._is_own(table) and self._names(table) <= {self._marker_name(table), *kept}:
@@ -537,6 +584,12 @@ class _Job:
                 self.spark, self._place(table)
             ):  # an empty directory, where a store has these
                 storage.delete(self.spark, self._place(table))
+
+    def _delete_days(self, table: str, names: Iterable[str]) -> None:
+        """Delete the directories that these files were in, where a store has directories, unless they have others."""
+        for day in {name.partition("/")[0] for name in names if "/" in name}:
+            with suppress(ConfigError, Py4JError):
+                storage.delete(self.spark, storage.joined(self._place(table), day))
 
     def _check_own(self, table: str) -> None:
         if not self._is_own(table):
@@ -607,6 +660,7 @@ def _link_rows(source: Path, target: Path, former: _Names) -> None:
     for table, names in former.items():
         for name in _rows_of(names):
             here, there = source / table / name, target / table / name
+            there.parent.mkdir(parents=True, exist_ok=True)
             try:
                 there.hardlink_to(here)
             except OSError:  # a file system without links

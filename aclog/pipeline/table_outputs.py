@@ -13,7 +13,7 @@ from attrs import field
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
 from aclog.metalog.errors import ConfigError
@@ -118,8 +118,8 @@ class TableOutput:
             return self.spark.table(place)
         return self.spark.read.format(self.form.value).load(place)
 
-    def write(self, frame: DataFrame, table: str = "") -> None:
-        """Write the rows of a table in one transaction.
+    def write(self, frame: DataFrame, table: str = "", *, by_day: bool = False) -> None:
+        """Write the rows of a table in one transaction; with `by_day`, as with the attribute.
 
         Raises:
             ConfigError: the table exists, and the mode is `error`.
@@ -127,16 +127,17 @@ class TableOutput:
         """
         if self.mode is Mode.ERROR and self.exists(table):
             raise ConfigError(f"{self.place(table)}: exists already: expected a new name, or --mode overwrite")
-        rows = with_day(frame) if self.by_day else frame
+        by_day = by_day or self.by_day
+        rows = with_day(frame) if by_day else frame
         if self.mode is Mode.APPEND:
             rows = self._kept[table] = rows.persist(StorageLevel.DISK_ONLY)
         if self.form is OutFormat.ICEBERG:
-            self._write_iceberg(rows, table)
+            self._write_iceberg(rows, table, by_day=by_day)
             return
         writer = rows.write.format("delta").mode({Mode.ERROR: "error"}.get(self.mode, self.mode.value))
         if self.mode is Mode.OVERWRITE:
             writer = writer.option("overwriteSchema", value=True)
-        (writer.partitionBy(DAY) if self.by_day else writer).save(self.place(table))
+        in_days(writer, by_day=by_day).save(self.place(table))
 
     def add(self, rows: pa.Table, table: str) -> None:
         """Write a small table."""
@@ -150,14 +151,14 @@ class TableOutput:
             return
         writer = rows.write.format("delta").mode("append")
         writer = writer.options(txnAppId=application, txnVersion=number)
-        (writer.partitionBy(DAY) if self.by_day else writer).save(self.place(table))
+        in_days(writer, by_day=self.by_day).save(self.place(table))
 
-    def _write_iceberg(self, rows: DataFrame, table: str) -> None:
+    def _write_iceberg(self, rows: DataFrame, table: str, *, by_day: bool) -> None:
         if self.mode is Mode.APPEND and self.exists(table):
             rows.writeTo(self.place(table)).append()
             return
         writer = rows.writeTo(self.place(table)).using("iceberg")
-        if self.by_day:
+        if by_day:
             writer = writer.partitionedBy(F.col(DAY))
         if self.mode is Mode.OVERWRITE:
             writer.createOrReplace()
@@ -179,6 +180,11 @@ class TableOutput:
             for name, value in properties.items():
                 writer = writer.option(f"snapshot-property.{name}", value)
             writer.append()
+
+
+def in_days(writer: DataFrameWriter, *, by_day: bool) -> DataFrameWriter:
+    """Return a writer of rows `with_day`, which writes the rows of each day on their own."""
+    return writer.partitionBy(DAY) if by_day else writer
 
 
 def with_day(frame: DataFrame) -> DataFrame:

@@ -48,6 +48,7 @@ COMMANDS = (
     "ingest {at}/logs --out {out}",
     "authorize --requests {at}/accesses --log {log} --own-time --super-users= --out {out}",
     "authorize --requests {at}/requests.jsonl --log {log} --super-users= --as ocsf --out {out}",
+    "authorize --requests {at}/accesses --log {log} --own-time --super-users= --by-day --out {out}",
     "usage --requests {at}/accesses --log {log} --days 1 {known} --out {out}",
     "simulate --requests {at}/accesses --log {log} --as-of 1 --to-log {log} {known} --out {out}",
     "when --log {log} --principal User:bob --operation WRITE --topic payments.eu",

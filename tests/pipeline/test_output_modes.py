@@ -147,3 +147,56 @@ def test_a_job_that_is_killed_here(spark, tmp_path, monkeypatch):
             write(spark, out, 2, Mode.OVERWRITE)
     assert spark.read.parquet(str(out)).count() == 3
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("out")] == ["out"]
+
+
+def days(spark, first, count):
+    """Rows of two days, and one without a time."""
+    time = "CASE id WHEN 0 THEN NULL ELSE timestamp_millis(1795305600000 + id * 43200000) END"
+    return spark.range(first, first + count).selectExpr("id", f"{time} AS timestamp")
+
+
+def written_by_day(spark, out, rows, mode=Mode.ERROR, *, by_day=True):
+    with new_output(spark, out, mode=mode) as output:
+        output.write(rows, by_day=by_day)
+        assert sorted(row["id"] for row in output.read().collect()) == sorted(row["id"] for row in rows.collect())
+
+
+def test_a_table_by_day(spark, place):
+    out, directory = place
+    written_by_day(spark, out, days(spark, 0, 4), Mode.APPEND)
+    names = {"day=2026-11-22", "day=2026-11-23", "day=__HIVE_DEFAULT_PARTITION__"}
+    assert {path.name for path in directory.iterdir() if path.is_dir()} == names
+    assert "_SUCCESS" in content(directory)
+    rows = spark.read.parquet(str(out))
+    assert rows.columns == ["id", "timestamp", "day"]
+    by_day = {row["id"]: str(row["day"]) for row in rows.collect()}
+    assert by_day == {0: "None", 1: "2026-11-22", 2: "2026-11-23", 3: "2026-11-23"}
+    before = content(directory)
+    # a job that fails, and new rows of other columns or without days
+    broken = days(spark, 4, 4).selectExpr("IF(id = 7, raise_error('broken'), id) AS id", "timestamp")
+    with pytest.raises((Py4JJavaError, PySparkException), match="broken"):
+        written_by_day(spark, out, broken, Mode.APPEND)
+    assert content(directory) == before
+    with pytest.raises(ConfigError, match="written --by-day: expected the same for the new rows"):
+        written_by_day(spark, out, days(spark, 4, 1), Mode.APPEND, by_day=False)
+    with pytest.raises(ConfigError, match="the column timestamp timestamp where the new rows have n int"):
+        written_by_day(spark, out, days(spark, 4, 1).selectExpr("id", "1 AS n", "timestamp"), Mode.APPEND)
+    assert content(directory) == before
+    written_by_day(spark, out, days(spark, 4, 4), Mode.APPEND)
+    written_by_day(spark, out, days(spark, 0, 0), Mode.APPEND)
+    assert sorted(row["id"] for row in spark.read.parquet(str(out)).collect()) == [*range(8)]
+    written_by_day(spark, out, days(spark, 1, 1), Mode.OVERWRITE)
+    assert [path.name for path in directory.iterdir() if path.is_dir()] == ["day=2026-11-22"]
+    written_by_day(spark, out, days(spark, 0, 0), Mode.OVERWRITE)
+    assert spark.read.parquet(str(out)).columns == ["id", "timestamp"]
+    with pytest.raises(ConfigError, match="written without --by-day: expected the same"):
+        written_by_day(spark, out, days(spark, 1, 1), Mode.APPEND)
+
+
+def test_a_file_of_another_process_in_a_day_is_kept(spark, place):
+    out, directory = place
+    written_by_day(spark, out, days(spark, 0, 4))
+    (directory / "day=2026-11-22" / "notes.txt").write_text("x")
+    with pytest.raises(ConfigError, match=r"out/day=2026-11-22/notes\.txt: no file of such an output"):
+        written_by_day(spark, out, days(spark, 0, 1), Mode.OVERWRITE)
+    assert (directory / "day=2026-11-22" / "notes.txt").exists()

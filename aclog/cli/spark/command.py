@@ -130,6 +130,7 @@ def authorize(
     session: SessionFlags,
     mode: AppendMode = Mode.ERROR,
     out_format: OutFormatFlag = OutFormat.PARQUET,
+    by_day: ByDay = False,
 ) -> None:
     """Decide every row of an access log or a file of requests, as of one state or of each row's own time.
 
@@ -165,7 +166,15 @@ def authorize(
         rules, settings = rules_of(spark, source, settings_of(authorizer), own_time=decided.own_time, configs=configs)
         policy = Policy(rules=rules, settings=settings, own_time=decided.own_time)
         code = authorize_command(
-            spark, requests.source(spark), place, policy, decided, moment=moment, mode=mode, out_format=out_format
+            spark,
+            requests.source(spark),
+            place,
+            policy,
+            decided,
+            moment=moment,
+            mode=mode,
+            out_format=out_format,
+            by_day=by_day,
         )
     raise Exit(code)
 

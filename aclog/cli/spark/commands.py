@@ -75,6 +75,7 @@ from aclog.pipeline.outputs import (
 )
 from aclog.pipeline.session import is_connect
 from aclog.pipeline.storage import joined
+from aclog.pipeline.table_outputs import with_day
 from aclog.pipeline.usage import rejected_lines, unread_lines, usage
 from aclog.snapshots.deciding_kafka import possible_kafka
 from aclog.snapshots.image import Image
@@ -292,10 +293,12 @@ def authorize_command(
     moment: TableMoment = NEWEST,
     mode: Mode = Mode.ERROR,
     out_format: OutFormat = OutFormat.PARQUET,
+    by_day: bool = False,
 ) -> int:
     """Write the requests with decision, rule and rule_id as Parquet, and print the number of each decision.
 
-    As events, `out` has these in `decided`, and the events as JSON lines in `events`. Returns the exit code: 2 if a
+    As events, `out` has these in `decided`, and the events as JSON lines in `events`. `by_day`: the requests are
+    partitioned by the day of their time. Returns the exit code: 2 if a
     request could not be decided.
 
     Raises:
@@ -306,9 +309,9 @@ def authorize_command(
     place = "" if form is None else "decided"
     tables = in_format(PARQUET if form is None else WITH_EVENTS, out_format)
     plain = None
-    if out_format is OutFormat.PARQUET:
+    if out_format is OutFormat.PARQUET and not by_day:
         plain = _plain_files(spark, requests, out, moment, mode)
-    source = plain or _RequestRows.of(spark, requests, policy, moment)
+    source = plain or _RequestRows.of(spark, requests, policy, moment, by_day=by_day)
     with new_output(spark, out, tables, mode) as unfinished, source.files.verified():
         counts, reasons = source.decide(policy, unfinished, place, None if form is None else flags)
         if flags is not None and form is not None:
@@ -326,19 +329,24 @@ class _RequestRows:
 
     accesses: DataFrame
     files: PinnedFiles
+    by_day: bool = False
 
     @classmethod
-    def of(cls, spark: SparkSession, requests: str | CatalogRows, policy: Policy, moment: TableMoment) -> Self:
-        """Read the requests. Raises as `Policy.accesses`."""
+    def of(
+        cls, spark: SparkSession, requests: str | CatalogRows, policy: Policy, moment: TableMoment, *, by_day: bool
+    ) -> Self:
+        """Read the requests. Raises as `Policy.accesses`, and as `with_day`."""
         accesses, files = policy.accesses(spark, requests, moment)
-        return cls(accesses=accesses, files=files)
+        if by_day:
+            with_day(accesses)
+        return cls(accesses=accesses, files=files, by_day=by_day)
 
     def decide(self, policy: Policy, output: JobOutput, table: str, flags: DecidedFlags | None) -> _Counts:
         """Write the decided rows; return the number of each decision, and the most frequent errors."""
         decided = _with_malformed(authorize(self.accesses, policy.rules, policy.settings, own_time=policy.own_time))
         if flags is not None and flags.as_ is not None:
             events(decided, flags.as_, source=flags.event_source)  # refused before the job, not after it
-        output.write(decided, table)
+        output.write(decided, table, by_day=self.by_day)
         # counted in what was written: counting `decided` would run the job a second time
         written = output.read(table)
         counts = {row["decision"]: row["count"] for row in written.groupBy("decision").count().collect()}
