@@ -49,7 +49,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import define, frozen
 from aclog.pipeline import server_files, storage
 from aclog.pipeline.output_directory import Mode, OutFormat, Place, check_new, hadoop_name
-from aclog.pipeline.session import is_connect
+from aclog.pipeline.session import frame_of, is_connect
 from aclog.pipeline.table_outputs import DAY, TableOutput, check_format, in_days, with_day
 from aclog.usage.accesses.access_log import INCOMPLETE, INCOMPLETE_PARTITION
 
@@ -247,7 +247,7 @@ class NewOutput:
     def add(self, rows: pa.Table, table: str) -> None:
         """Write a table of one file."""
         if self.forms[table] != "parquet":
-            self.write(self.spark.createDataFrame(rows).coalesce(1), table)
+            self.write(frame_of(self.spark, rows).coalesce(1), table)
             return
         if self.job is None:
             directory = Path(self.at, table)
@@ -402,7 +402,7 @@ class ServerOutput:
 
     def add(self, rows: pa.Table, table: str) -> None:
         """Write a small table, to one file."""
-        self.write(self.spark.createDataFrame(rows).coalesce(1), table)
+        self.write(frame_of(self.spark, rows).coalesce(1), table)
 
     def read(self, table: str = "") -> DataFrame:
         """Return the rows that were written to a table, which need not be complete."""

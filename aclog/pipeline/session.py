@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyspark
 from attrs import field
 from pyspark.errors import PySparkException, PySparkValueError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import frozen
@@ -226,6 +227,11 @@ class Enclosed(Generic[_Value]):
 def is_connect(spark: SparkSession) -> bool:
     """Return whether a session is one of Spark Connect."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return the rows of a table as a frame: PySpark 4.2 takes no table without rows on Spark Connect."""
+    return spark.createDataFrame(rows) if len(rows) else spark.createDataFrame([], from_arrow_schema(rows.schema))
 
 
 MOST_ENCLOSED: Final = 48 << 20

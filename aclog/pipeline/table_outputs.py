@@ -20,7 +20,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import frozen
 from aclog.pipeline import storage
 from aclog.pipeline.output_directory import TABLE_NAME, Mode, OutFormat, Place, hadoop_name
-from aclog.pipeline.session import is_connect
+from aclog.pipeline.session import frame_of, is_connect
 from aclog.usage.accesses.table_formats import TableFormat
 
 PACKAGES: Final = {
@@ -141,7 +141,7 @@ class TableOutput:
 
     def add(self, rows: pa.Table, table: str) -> None:
         """Write a small table."""
-        self.write(self.spark.createDataFrame(rows), table)
+        self.write(frame_of(self.spark, rows), table)
 
     def write_batch(self, frame: DataFrame, stream: str, number: int, table: str = "") -> None:
         """Write a batch of a stream, unless it has been. `stream` is its random name."""

@@ -49,6 +49,7 @@ from aclog.pipeline.history.transaction_spans import (
     range_start,
     spans_of,
 )
+from aclog.pipeline.session import frame_of
 from aclog.pipeline.source.rows import UNKNOWN_CODES
 from aclog.snapshots.deciding_kafka import KafkaChange, kafka_history
 from aclog.snapshots.history import Change, ChangeKind, first_image
@@ -578,7 +579,7 @@ def intervals(spark: SparkSession, directory: Path | str) -> DataFrame:
 
     """
     rows = intervals_or_table(spark, directory)
-    return spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+    return frame_of(spark, rows) if isinstance(rows, pa.Table) else rows
 
 
 def interval_table(spark: SparkSession, directory: Path | str) -> pa.Table:

@@ -146,8 +146,11 @@ def main() -> None:
         finally:
             check.local.kill()
             check.connected.kill()
-    compare(check, settings)
+    printed = len(check.wrong)
     for text in check.wrong:
+        print(text[:2000], flush=True)
+    compare(check, settings)
+    for text in check.wrong[printed:]:
         print(text[:2000])
     sys.exit(int(bool(check.wrong)))
 
