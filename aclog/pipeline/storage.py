@@ -217,9 +217,9 @@ def publish(spark: SparkSession, source: str, target: str) -> bool:
     if no object has the name. Raises as `exists`.
     """
     with _errors(target):
+        if exists(spark, target):
+            return False
         if not is_object_store(target):
-            if exists(spark, target):
-                return False
             if _file_system(spark, target).rename(_path(spark, source), _path(spark, target)):
                 return True
             if exists(spark, target):

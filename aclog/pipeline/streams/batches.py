@@ -100,9 +100,13 @@ class StreamOutput:
     def _rename(self, staged: str, target: str) -> None:
         local, final = _local(staged), _local(target)
         if local is None or final is None:
-            (part,) = (each for each in storage.children(self.spark, staged) if each.startswith("part-"))
+            parts = [each for each in storage.children(self.spark, staged) if each.startswith("part-")]
             storage.make_directory(self.spark, target.rpartition("/")[0])
-            is_published = publish(self.spark, storage.joined(staged, part), target)
+            try:
+                is_published = bool(parts) and publish(self.spark, storage.joined(staged, parts[0]), target)
+            except ConfigError:  # a newer process deletes what is staged
+                self._check_newest()
+                raise
             storage.delete_tree(self.spark, staged)
             if not is_published:
                 raise _written(target)

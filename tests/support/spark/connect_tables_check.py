@@ -116,9 +116,8 @@ def run(check: Check) -> None:
         check.sql(f"ALTER TABLE {name}2 DROP COLUMN host")
         check.sql(f"ALTER TABLE {name}2 RENAME COLUMN address TO host")
         check.pair("usage", name="by_new_name", requests=("--requests", f"{name}2"))
-    none = check.connected.run(
-        "spark", "usage", "--requests", "lake.none.t", *COMMANDS["usage"], "--out", check.out("x")
-    )
+    where = (*COMMANDS["usage"], "--out", check.out("x"), *form)
+    none = check.connected.run("spark", "usage", "--requests", "lake.none.t", *where)
     check.refused("no table", none, "--requests lake.none.t: no table of a catalog of the server")
 
 
