@@ -6,10 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from attrs import define, field
+from attrs import field
 from pyspark.sql import SparkSession
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import define
 from aclog.pipeline import server_files, storage
 from aclog.pipeline.history.bulk import MOST_BYTES
 from aclog.pipeline.output_directory import place_of

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import re
+from pathlib import Path
 from threading import Barrier, Thread
 
 import attrs
@@ -152,3 +154,10 @@ class Pickled:
 
 def test_a_value_survives_a_pickle():
     assert pickle.loads(pickle.dumps(Pickled(1))) == Pickled(1)
+
+
+def test_the_package_takes_its_values_from_here():
+    package = Path(values.__file__).parents[1]
+    imports = re.compile(r"^from attrs import .*\b(define|frozen)\b", re.MULTILINE)
+    others = [path for path in package.rglob("*.py") if imports.search(path.read_text("utf-8"))]
+    assert others == [Path(values.__file__)]

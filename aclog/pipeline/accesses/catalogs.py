@@ -8,7 +8,6 @@ first copied to the disks of the executors.
 from pathlib import Path
 from typing import TypeAlias
 
-from attrs import frozen
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
@@ -16,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.values import frozen
 from aclog.pipeline.output_directory import TABLE_NAME
 from aclog.pipeline.session import cause
 from aclog.usage.accesses.table_formats import NEWEST, TableMoment
