@@ -43,7 +43,7 @@ class _Later:
     def _compiled(self, name: str) -> Callable[..., Any]:
         """Replace the placeholders, and return the method of this name. Threads that do so at once make equal ones."""
         fields = {
-            each.name: attrs.field(eq=each.eq_key or each.eq, hash=each.hash, repr=each.repr)
+            each.name: attrs.field(eq=each.eq_key or each.eq, hash=each.hash, repr=each.repr, init=False)
             for each in attrs.fields(self.cls)
         }
         made = attrs.make_class(self.cls.__name__, fields, eq=True, order=False, frozen=self._is_frozen, init=False)

@@ -159,5 +159,16 @@ def test_a_value_survives_a_pickle():
 def test_the_package_takes_its_values_from_here():
     package = Path(values.__file__).parents[1]
     imports = re.compile(r"^from attrs import .*\b(define|frozen)\b", re.MULTILINE)
-    others = [path for path in package.rglob("*.py") if imports.search(path.read_text("utf-8"))]
-    assert others == [Path(values.__file__)]
+    own = Path(values.__file__)
+    others = [path for path in package.rglob("*.py") if path != own and imports.search(path.read_text("utf-8"))]
+    assert others == []
+
+
+def test_fields_whose_names_differ_in_an_underscore():
+    @values.define
+    class Both:
+        _nonce: int
+        nonce: int = attrs.field(default=2, init=False)
+
+    assert repr(Both(1)).endswith("Both(_nonce=1, nonce=2)")
+    assert Both(1) == Both(1)
