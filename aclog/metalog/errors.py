@@ -147,6 +147,10 @@ class LogError(MetadataError):
     """The storage of a log fails or refuses: not a log, disk full, closed, offset out of range."""
 
 
+class UncertainError(LogError):
+    """An append failed, and yet may be in the log: the next writer that opens it determines that."""
+
+
 class LockedError(LogError):
     """Another process holds a lock that a writer needs."""
 

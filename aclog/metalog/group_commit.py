@@ -19,7 +19,7 @@ from attrs import field
 
 from aclog.metalog.batches import BatchHeader, check_crc, read_header
 from aclog.metalog.committed_log import Appended
-from aclog.metalog.errors import DecodeError, FencedError, LogError
+from aclog.metalog.errors import DecodeError, FencedError, LogError, UncertainError
 from aclog.metalog.machine import clock, threads
 from aclog.metalog.values import define
 
@@ -219,6 +219,7 @@ class GroupCommit:
             if self._abandoned:
                 return
             # The outcome of the failing write is unknown, so no write may follow it: the next open determines it.
+            begun = self._in_commit if isinstance(error, UncertainError) else []
             group = self._stop_accepting(
                 kind, f"{error}; no further appends are accepted until the log is opened again"
             )
@@ -226,20 +227,22 @@ class GroupCommit:
             if self._on_failure is not None:
                 self._on_failure(kind(self._refusal))
         finally:
-            self._fail_futures(group)
+            self._fail_futures(group, uncertain=len(begun))
 
     def abandon(self, why: str) -> None:
-        """Fail at once all queued batches, the ones being committed, and all later ones; that commit may still succeed.
+        """Fail at once all queued batches, the ones being committed, and all later ones.
 
-        No effect after a failure or an earlier call.
+        Those being committed fail with UncertainError: that commit may still succeed. No effect after a failure or an
+        earlier call.
         """
         with self._guard:
             if self._failed or self._abandoned:
                 return
             self._abandoned = self._closing = True
+            begun = self._in_commit
             group = self._stop_accepting(LogError, why)
             self._work.notify()
-        self._fail_futures(group)
+        self._fail_futures(group, uncertain=len(begun))
 
     def _stop_accepting(self, kind: type[LogError], why: str) -> list[_Waiting]:
         """Accept nothing from now on; return the batches to fail. The caller holds the lock."""
@@ -251,10 +254,12 @@ class GroupCommit:
             self._end_offset = group[0].appended.base_offset
         return group
 
-    def _fail_futures(self, group: list[_Waiting]) -> None:
-        for waiting in group:
+    def _fail_futures(self, group: list[_Waiting], *, uncertain: int) -> None:
+        """Fail batches that are not committed, of which the first ones may be in the log."""
+        for number, waiting in enumerate(group):
+            kind = UncertainError if number < uncertain else self._refused_as
             with suppress(SystemExit):
-                waiting.future.set_exception(self._refused_as(self._refusal))
+                waiting.future.set_exception(kind(self._refusal))
 
     def close(self) -> None:
         """Commit what is queued, then stop; closing twice is allowed.

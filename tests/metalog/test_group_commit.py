@@ -4,9 +4,10 @@ from concurrent.futures import FIRST_EXCEPTION, wait
 
 import pytest
 
+from aclog.metalog.batches import build_batch
 from aclog.metalog.committed_log import Appended
-from aclog.metalog.errors import LogError
-from aclog.metalog.group_commit import Acknowledgement
+from aclog.metalog.errors import LogError, UncertainError
+from aclog.metalog.group_commit import Acknowledgement, GroupCommit
 
 APPENDED = Appended(base_offset=1, last_offset=2, leader_epoch=3)
 
@@ -80,3 +81,39 @@ def test_it_works_as_a_plain_future():
 
     assert asyncio.run(gather()) == [APPENDED] * 3
     assert not wait(futures, timeout=1, return_when=FIRST_EXCEPTION).not_done
+
+
+def committing(commit):
+    """A queue whose first batch is being committed by a function, and whose second one waits."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def held(_batches, _ends):
+        begun.set()
+        go_on.wait(30)
+        return commit()
+
+    queue = GroupCommit("log", 0, held)
+    batch = build_batch([b"x"], base_offset=0, leader_epoch=1, timestamp=0)
+    first = queue.submit(batch, 1, 1)
+    begun.wait(30)
+    return queue, first, queue.submit(batch, 1, 1), go_on
+
+
+def test_abandoning_leaves_the_outcome_of_the_commit_that_has_begun_unknown_and_of_no_other():
+    queue, first, second, go_on = committing(lambda: 1)
+    queue.abandon("the disk fails")
+    assert [type(each.exception(30)) for each in (first, second)] == [UncertainError, LogError]
+    assert type(queue.failure) is LogError
+    go_on.set()
+    queue.close()
+
+
+@pytest.mark.parametrize("kind", [LogError, UncertainError])
+def test_a_commit_that_fails_says_whether_its_batches_may_be_in_the_log(kind):
+    def fail():
+        raise kind("no")
+
+    queue, first, second, go_on = committing(fail)
+    go_on.set()
+    assert [type(each.exception(30)) for each in (first, second)] == [kind, LogError]
+    queue.close()

@@ -15,7 +15,7 @@ from attrs import evolve, field
 from aclog.metalog.batches import build_batch, read_header
 from aclog.metalog.committed_log import Appended, Closeable, EpochStart
 from aclog.metalog.control_records import ControlRecord, LeaderChange, LeaderChangeVoter, control_batch
-from aclog.metalog.errors import LogError
+from aclog.metalog.errors import LogError, UncertainError
 from aclog.metalog.filelog import files
 from aclog.metalog.filelog.committed_mark import (
     MARK_FILE,
@@ -130,7 +130,7 @@ class Appender:
                 disk.ftruncate(self._fd, self._size)
             except OSError as again:
                 what = f"{error}; the records may reappear, because truncating them failed too: {again.strerror}"
-                raise LogError(f"{self._path}: cannot append: {what}") from error
+                raise UncertainError(f"{self._path}: cannot append: {what}") from error
             raise
 
     def roll(self, base_offset: int) -> files.SegmentFile:
@@ -480,7 +480,7 @@ class FileLog(Closeable):
         try:
             self._marks.publish(Mark(epoch=self.leader_epoch, offset=offset))
         except LogError as error:
-            raise LogError(f"{error}; the last append is in the log and may reappear") from error
+            raise UncertainError(f"{error}; the last append is in the log and may reappear") from error
 
 
 # Recovery of the end of a log that is opened for writing: the torn tail is truncated, the rest made durable.

@@ -17,7 +17,7 @@ from aclog.authorizer.settings import Generation
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.metalog.committed_log import Appended, Log
-from aclog.metalog.errors import LogError, MetadataError
+from aclog.metalog.errors import LogError, MetadataError, UncertainError
 from aclog.metalog.group_commit import MAX_BATCH_BYTES
 from aclog.metalog.machine import clock
 from aclog.metalog.primitives import RandomIds, current_time_ms
@@ -122,13 +122,18 @@ class WriteEvent:
         """The number of requests that get the response."""
         return len(self.reply.requests) if isinstance(self.reply, CreationGroup) else 1
 
-    def failure(self, stopped: MetadataError, *, contested: bool) -> MetadataError:
-        """Return the error of the request if its controller stopped: on a contested log, whether to try another one."""
-        if not contested:
-            return stopped
-        if self.appended:
+    def failure(self, stopped: MetadataError, *, contested: bool, committed: int) -> MetadataError:
+        """Return the error of the request if its controller stopped: on a contested log, whether to try another one.
+
+        `committed`: the log's high-water mark.
+        """
+        # Of another log, a batch that failed for certain was truncated.
+        is_uncertain = contested or isinstance(stopped, UncertainError) or self.end_offset <= committed
+        if self.appended and is_uncertain:
             # The transaction may have been committed without a response to this node: neither success nor failure.
             return OutcomeUnknownError(f"appended, but the commit is unknown: {stopped}")
+        if not contested:
+            return stopped
         return RequestError(error_codes.NOT_CONTROLLER, "This node is no longer the active controller.")
 
 
@@ -297,7 +302,7 @@ class QuorumController(AclMutator):
         if self.failure is None and not self._closed:
             return False
         stopped = self.failure or LogError(f"{self.log.name}: the controller has stopped")
-        event.reply.set_exception(event.failure(stopped, contested=self.contested))
+        event.reply.set_exception(self._failure_of(event, stopped))
         return True
 
     def watch(self, watcher: Watcher) -> None:
@@ -398,7 +403,7 @@ class QuorumController(AclMutator):
             except Exception as e:  # noqa: BLE001 - the image is ahead of the log now, so the controller must stop
                 self._fail(e)
         if self.failure is not None:
-            event.reply.set_exception(event.failure(self.failure, contested=self.contested))
+            event.reply.set_exception(self._failure_of(event, self.failure))
         elif error is not None:
             event.reply.set_exception(error)
         elif self.contested and not (event.appended or event.confirmed):
@@ -506,13 +511,16 @@ class QuorumController(AclMutator):
         if self._end_with(error) and self.failure is not None:
             self.on_failure(self.failure)
 
+    def _failure_of(self, event: WriteEvent, stopped: MetadataError) -> MetadataError:
+        return event.failure(stopped, contested=self.contested, committed=self.log.high_watermark())
+
     def _end_with(self, error: BaseException) -> bool:
         """Fail all pending and later requests with the error; return whether this is the first failure."""
         if self.failure is not None:
             return False
         self.failure = error if isinstance(error, MetadataError) else LogError(f"{self.log.name}: {error!r}")
         for event in (*self._uncommitted, *self._unconfirmed, *self._undecided):
-            event.reply.set_exception(event.failure(self.failure, contested=self.contested))
+            event.reply.set_exception(self._failure_of(event, self.failure))
         self._uncommitted.clear()
         self._unconfirmed.clear()
         self._undecided.clear()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.batches import build_batch
-from aclog.metalog.errors import DecodeError, LogError
+from aclog.metalog.errors import DecodeError, LogError, UncertainError
 from aclog.metalog.filelog import committed_mark as mark_module
 from aclog.metalog.filelog import file_log as appender_module
 from aclog.metalog.filelog import files, open_log, open_reader
@@ -205,7 +205,7 @@ def test_a_failed_truncation_is_reported(log, fsync, monkeypatch):
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(disk, "ftruncate", refuse)
-    with pytest.raises(LogError, match=r"may reappear, because truncating them failed too: Read-only file system"):
+    with pytest.raises(UncertainError, match=r"may reappear, because truncating them failed too: Read-only"):
         log.append([b"bad"], timestamp=0).result(60)
     monkeypatch.undo()
 
@@ -230,7 +230,7 @@ def test_a_mark_that_cannot_be_published_fails_the_append_without_truncating_it(
     log.append([b"good"], timestamp=0).result(60)
     mark = log.high_watermark()
     monkeypatch.setattr(mark_module.disk, "pwrite", lambda fd, data, position: written)
-    with pytest.raises(LogError, match=r"high-watermark: cannot write.*may reappear"):
+    with pytest.raises(UncertainError, match=r"high-watermark: cannot write.*may reappear"):
         log.append([b"open"], timestamp=0).result(60)
     monkeypatch.undo()
     assert log.high_watermark() == mark

@@ -17,7 +17,7 @@ from aclog.metalog.errors import EncodeError, LogError, ReplayError
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.verify import verify
 from aclog.metalog.records import NoOpRecord
-from aclog.protocol.headers import RequestError
+from aclog.protocol.headers import OutcomeUnknownError, RequestError
 from aclog.server.controller.quorum_controller import ControllerResult, QuorumController
 from aclog.server.loops import committed
 from aclog.server.telemetry import Metrics
@@ -411,7 +411,7 @@ class TestFailure:
         quorum.publisher.subscribe(lambda _: 1 / 0)
         await settle()
         log.release()
-        with pytest.raises(LogError, match="ZeroDivisionError"):
+        with pytest.raises(OutcomeUnknownError, match="ZeroDivisionError"):
             await committed(future)
         assert len(told) == 1
 
@@ -500,6 +500,27 @@ def test_concurrent_requests_equal_sequential_ones(operations):
 
 
 class TestOnDisk:
+    async def test_what_may_be_committed_when_the_log_is_abandoned_is_not_answered_as_failed(self, tmp_path):
+        is_slow, begun, go_on = threading.Event(), threading.Event(), threading.Event()
+
+        def fsync(fd):
+            if is_slow.is_set():
+                begun.set()
+                go_on.wait(30)
+            os.fsync(fd)
+
+        log = open_log(tmp_path / "log", create=True, fsync=fsync)
+        quorum = controller(log)
+        is_slow.set()
+        creating = quorum.create_acls(CONTEXT, [acl("t")])
+        await until(begun.is_set)
+        log.abandon("the disk fails")
+        with pytest.raises(OutcomeUnknownError, match="appended, but the commit is unknown: the disk fails"):
+            await committed(creating)
+        go_on.set()
+        await asyncio.to_thread(log.close)
+        assert names(recover(tmp_path / "log").image) == {"t"}
+
     async def test_acknowledged_changes_survive_a_restart(self, tmp_path):
         with open_log(tmp_path / "log", create=True) as log:
             quorum = controller(log)
