@@ -387,7 +387,7 @@ class QuorumMirror:
                 self._step()
             except TransientReadError as transient:
                 if not self.stop.is_set():  # a caller that stops the mirror may have closed the log: not an error
-                    self._back_off(transient.cause)
+                    self._back_off(transient.cause, is_lasting=True)
             if once and limit is None and self._has_high_watermark:
                 limit = self.quorum.high_watermark()
 
@@ -454,12 +454,13 @@ class QuorumMirror:
             if self._has_high_watermark:  # before that, there was no response yet
                 self._note_success()
         elif suspect is not None:
-            self._back_off(self._suspect)
+            self._back_off(self._suspect, is_lasting=False)
 
-    def _back_off(self, error: MetadataError) -> None:
-        refused = not self._has_high_watermark and isinstance(error, QuorumRefusedError | LoginError | ConfigError)
+    def _back_off(self, error: MetadataError, *, is_lasting: bool) -> None:
+        """Wait before the next step; `is_lasting`: reads raise the error, as no server that is left may respond."""
+        refused = is_lasting and isinstance(error, QuorumRefusedError | LoginError | ConfigError)
         self.failed(str(error))
-        if refused:
+        if refused and not self._has_high_watermark:
             raise error.with_traceback(None)
         if self.patience is not None and clock.monotonic() - self._last_success >= self.patience:
             raise LogError(f"given up after {self.patience:g} s without a usable leader: {error}")

@@ -49,6 +49,7 @@ FAILED = (
     ("quorum", "3", ""),  # a quorum that was formatted again, whose log begins beyond the observers, was followed
     ("usage", "1", ""),  # a power loss took the directory of the index
     ("quorum", "11", "1"),  # a mirror that began anew after a snapshot did not report how far it was
+    ("quorum", "3747", "1"),  # a new mirror ended at one voter of another cluster while the others elected a leader
     ("files", "2985", "1"),  # the committed mark could not be written: what was committed then was answered as failed
     ("files", "2430", "1"),  # after a power loss of the controller, each idle connection of a broker cost a request
 )
