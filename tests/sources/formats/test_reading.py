@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import origin_text
 from aclog.metalog.errors import ConfigError
+from aclog.sources import choice
 from aclog.sources.choice import AclsSource
 from aclog.sources.formats import rule as rule_module
 from aclog.sources.formats.rule import DirectoryTree, SourceFile
@@ -51,7 +52,8 @@ def test_the_line_of_a_position_is_one_more_than_the_line_feeds_before_it(text: 
 def test_a_small_file_that_decompresses_to_more_than_is_read_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit: bytes
 ) -> None:
-    monkeypatch.setattr(rule_module, "LARGEST", 1 << 20)
+    for module in (choice, rule_module):
+        monkeypatch.setattr(module, "LARGEST", 1 << 20)
     path = tmp_path / "rules.yaml.gz"
     path.write_bytes(gzip.compress(unit * (16 << 20)))
     tracemalloc.start()
