@@ -340,27 +340,28 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
 
 def _run_part(name: str, *, quick: bool) -> None:
     title, rows = PARTS[name]
+    _measured(name, title, rows(quick=quick), quick=quick)
+
+
+def _measured(name: str, title: str, rows: Iterator[Row], *, quick: bool) -> list[Row]:
+    """Measure a table's rows, which iterating them does, and show them; keep those of a whole run."""
     before = os.getloadavg()[0]
-    found = list(rows(quick=quick))
-    show(title, found)
+    measured = list(rows)
+    show(title, measured)
     if not quick:
-        keep(name, f"{title} (load average {before:.1f} before, {os.getloadavg()[0]:.1f} after)", found)
+        keep(name, f"{title} (load average {before:.1f} before, {os.getloadavg()[0]:.1f} after)", measured)
+    return measured
 
 
 def _run_questions(names: str | None, *, quick: bool) -> None:
     """Measure the kinds of estates that are named, or all; each is kept once it is complete, as all take hours."""
     unmet = []
     for kind in KINDS if names is None else names.split(","):
-        before = os.getloadavg()[0]
-        with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
-            sizes = questions.QUICK_SIZES if quick else questions.SIZES
-            found = list(questions.run(sizes, Path(scratch), kinds=[kind]))
         title = f"The growth of questions with the number of rules, on estates of the kind `{kind}`"
-        show(title, found)
-        if not quick:
-            load = f"(load average {before:.1f} before, {os.getloadavg()[0]:.1f} after)"
-            keep(f"{QUESTIONS}/{kind.replace(' ', '-')}", f"{title} {load}", found)
-        unmet += [row.what for row in found if row.met is False]
+        with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+            rows = questions.run(questions.QUICK_SIZES if quick else questions.SIZES, Path(scratch), kinds=[kind])
+            measured = _measured(f"{QUESTIONS}/{kind.replace(' ', '-')}", title, rows, quick=quick)
+        unmet += [row.what for row in measured if row.met is False]
     if unmet:
         sys.exit(f"{len(unmet)} questions grow faster than their input: {'; '.join(unmet)}")
 

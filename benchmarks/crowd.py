@@ -6,7 +6,6 @@ checkout. Clients are processes of their own (benchmarks.request_load); CPU time
 
 import asyncio
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from aclog.authorizer.acl import AclBindingFilter
 from aclog.client.connection import Connection
 from aclog.client.errors import UnreachableError
 from aclog.client.requests import create_acls, describe_acls
+from benchmarks.measurement import cpu_seconds
 from benchmarks.report import Row
 from benchmarks.serve import _acl, _connect, _without_broker
 from tests.support.kafka.real_node import RealNode
@@ -37,7 +37,6 @@ RULES = 5_000
 
 _PATIENCE_S = 15.0
 _PROCESSES = 2
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @frozen(kw_only=True)
@@ -60,11 +59,6 @@ class Measured:
             p99=max(self.p99, other.p99),
             longest=max(self.longest, other.longest),
         )
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 @frozen(kw_only=True)
@@ -95,14 +89,14 @@ class Crowd:
 
     def run(self, pids: Sequence[int], meanwhile: Callable[[], object] = lambda: None) -> Measured:
         """Let them run; `meanwhile` is called while they do."""
-        before, begun = sum(map(_cpu_seconds, pids)), time.monotonic()
+        before, begun = sum(map(cpu_seconds, pids)), time.monotonic()
         for each in self.processes:
             assert each.stdin is not None
             each.stdin.write("go\n")
             each.stdin.flush()
         meanwhile()
         found: list[dict[str, Any]] = [json.loads(_line(each)) for each in self.processes]
-        seconds, cpu = time.monotonic() - begun, sum(map(_cpu_seconds, pids)) - before
+        seconds, cpu = time.monotonic() - begun, sum(map(cpu_seconds, pids)) - before
         for each in self.processes:
             each.wait()
         worst = {name: max(each[name] or 0.0 for each in found) for name in ("p50", "p99", "longest")}

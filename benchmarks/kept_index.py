@@ -24,7 +24,7 @@ from aclog.client.requests import create_acls
 from aclog.protocol.api_keys import METADATA
 from aclog.protocol.headers import RequestHeader, encode_header, frame
 from aclog.protocol.messages import build, encode_request
-from benchmarks.crowd import _cpu_seconds
+from benchmarks.measurement import cpu_seconds
 from benchmarks.report import Row
 from benchmarks.request_load import login
 from benchmarks.serve import _connect
@@ -109,10 +109,10 @@ def _decided(node: AclogProcess) -> float:
 
 
 def _turn(node: AclogProcess, clients: Sequence[socket.socket], requests: Sequence[bytes], seconds: float) -> Turn:
-    before, cpu, begun = _decided(node), _cpu_seconds(node.pid), time.monotonic()
+    before, cpu, begun = _decided(node), cpu_seconds(node.pid), time.monotonic()
     _ask(clients, requests, seconds)
     passed = time.monotonic() - begun
-    return Turn(decisions=(_decided(node) - before) / passed, cpu=(_cpu_seconds(node.pid) - cpu) / passed)
+    return Turn(decisions=(_decided(node) - before) / passed, cpu=(cpu_seconds(node.pid) - cpu) / passed)
 
 
 def run(scratch: Path, rule_counts: Sequence[int], seconds: float, rounds: int) -> Iterator[Row]:

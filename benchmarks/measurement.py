@@ -1,8 +1,10 @@
-"""Timing of calls: thread CPU time, best of seven rounds after a warm-up, as in Rival.java; and percentiles."""
+"""Timing of calls (thread CPU time, best of seven rounds after a warm-up, as in Rival.java), and of processes."""
 
 import gc
+import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 ROUNDS = 7
 
@@ -36,3 +38,12 @@ def percentile(values: Sequence[float], share: float) -> float:
     """Return the value below which this share of the values lies."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return what a process has used of all processors so far, the system's part included."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS

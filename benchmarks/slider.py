@@ -6,7 +6,6 @@ page compares at once. Wide: thousands differ; the page lists the changes, and c
 """
 
 import http.client
-import os
 import socket
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import FileLog, open_log
 from aclog.metalog.filelog.files import EPOCHS_FILE
 from benchmarks.follow_changes import write_log
-from benchmarks.measurement import percentile
+from benchmarks.measurement import cpu_seconds, percentile
 from benchmarks.report import Row
 from benchmarks.shapes import million, record, with_id
 
@@ -43,9 +42,9 @@ def run(rules: int, changes: int, scratch: Path) -> Iterator[Row]:
         _wait(ask, changes)
         resident = _resident_mb(process.pid)
         for what, width in (("narrow", _NARROW), ("wide", changes)):
-            before = _cpu_ms(process.pid)
+            before = cpu_seconds(process.pid)
             found = _steps(ask, begin, changes, width)
-            used = (_cpu_ms(process.pid) - before) / _STEPS
+            used = (cpu_seconds(process.pid) - before) * 1000 / _STEPS
             yield Row(what=f"processor time of a {what} step, {rules:,} rules", ours=used, unit="ms", target=TARGET_MS)
             yield from _rows(what, f"{rules:,} rules", found)
         with _appending(log, rules):
@@ -128,12 +127,6 @@ def _append(log: FileLog, rules: int, stopping: threading.Event) -> None:
         number += 1
         due += 1 / _PER_SECOND
         stopping.wait(max(due - time.monotonic(), 0))
-
-
-def _cpu_ms(pid: int) -> float:
-    """Return what a process has used of all processors."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _resident_mb(pid: int) -> float:

@@ -21,6 +21,7 @@ from attrs import evolve, frozen
 from aclog.metalog.filelog import open_log
 from aclog.ops.sync_response import RESPONSE_FILE, read_response, write_response
 from aclog.sources.logs import read_sync_properties
+from benchmarks.measurement import cpu_seconds
 from benchmarks.open_image import FOLLOWING, home
 from benchmarks.report import Row
 from tests.support.kafka.tools import client_properties
@@ -29,7 +30,6 @@ from tests.support.nodes.server_properties import Ports, server_properties
 
 FIRST_SECONDS, AGAIN_SECONDS = 15.0, 2.0
 _POLLS = 10
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @frozen(kw_only=True)
@@ -54,7 +54,7 @@ class _Commands:
 
     def run(self, *words: object, until: Callable[["subprocess.Popen[bytes]"], None] | None = None) -> _Used:
         """Run a command; `until` waits until it is to be stopped."""
-        before = _cpu_seconds(self.node.pid)
+        before = cpu_seconds(self.node.pid)
         command = [sys.executable, "-m", "aclog", *map(str, words)]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
             if until is not None:
@@ -67,12 +67,7 @@ class _Commands:
         if process.returncode:
             raise AssertionError(text.decode())
         ours = used.ru_utime + used.ru_stime
-        return _Used(ours=ours, node=_cpu_seconds(self.node.pid) - before)
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+        return _Used(ours=ours, node=cpu_seconds(self.node.pid) - before)
 
 
 def run(directory: Path, count: int, rounds: int) -> Iterator[Row]:
@@ -131,9 +126,9 @@ def _running(commands: _Commands) -> Iterator[Row]:
 
     def waits(process: "subprocess.Popen[bytes]") -> None:
         begun = _polls(port, 2)
-        cpu = _cpu_seconds(process.pid)
+        cpu = cpu_seconds(process.pid)
         polls = _polls(port, begun + _POLLS) - begun
-        seconds.append((_cpu_seconds(process.pid) - cpu) / polls)
+        seconds.append((cpu_seconds(process.pid) - cpu) / polls)
 
     commands.sync("--interval", "0.1", "--http", f"127.0.0.1:{port}", until=waits)
     yield Row(what="nothing changed, a later poll of a running command: CPU time", ours=seconds[0], unit="s")

@@ -37,7 +37,7 @@ from aclog.authorizer.index.queries import encoded_records
 from aclog.authorizer.interface import AuthorizationResult, InvalidRequestError
 from aclog.authorizer.settings import is_set
 from aclog.metalog.batches import crc32c
-from aclog.metalog.codec import ACL_CONTENT, decode_record, encode_acl, encode_record
+from aclog.metalog.codec import ACL_CONTENT, ACL_FRAME, decode_record, encode_acl, encode_record
 from aclog.metalog.columns import AclColumns, read_acls
 from aclog.metalog.errors import SYMBOL_START, ConfigError, DecodeError, ReplayError
 from aclog.metalog.native import np, regex
@@ -578,18 +578,7 @@ def _plain_content(value: Mapping[str, object]) -> bytes | None:
     )
 
 
-_HEAD = encode_record(
-    AccessControlEntryRecord(
-        id=ZERO,
-        resource_type=0,
-        resource_name="",
-        pattern_type=0,
-        principal="",
-        host="",
-        operation=0,
-        permission_type=0,
-    )
-)[:ACL_CONTENT]
+_HEAD = ACL_FRAME + ZERO.bytes
 
 
 # Changes of ACLs, and their application to a set of ACLs.

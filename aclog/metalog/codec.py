@@ -416,8 +416,9 @@ def schema_of(record: Any) -> StructType:
 
 _MAX_INT16 = 0x7FFF
 
-_ACL_FRAME = bytes((records.FRAME_VERSION, records.RecordType.ACCESS_CONTROL_ENTRY_RECORD, 0))
-ACL_CONTENT = len(_ACL_FRAME) + 16
+ACL_FRAME = bytes((records.FRAME_VERSION, records.RecordType.ACCESS_CONTROL_ENTRY_RECORD, 0))
+"""How the value of each AccessControlEntryRecord begins; the id follows."""
+ACL_CONTENT = len(ACL_FRAME) + 16
 """Where in the value of an AccessControlEntryRecord its ACL begins: after the frame and the id."""
 
 _REMOVE_FRAME = bytes((records.FRAME_VERSION, records.RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD, 0))
@@ -467,7 +468,7 @@ def decode_record(value: bytes) -> records.MetadataRecord:
 
     """
     # Fast paths: ACL records are nearly all of a large log. All other records fall through to the schema.
-    if value.startswith(_ACL_FRAME):
+    if value.startswith(ACL_FRAME):
         acl = _plain_acl(value)
         if acl is not None:
             return acl
@@ -598,7 +599,7 @@ def encode_acl(acl: AclFields, id: UUID) -> bytes:  # noqa: A002  # the record's
         operation=acl.operation,
         permission_type=acl.permission_type,
     )
-    return _ACL_FRAME + SCHEMAS[records.RecordType.ACCESS_CONTROL_ENTRY_RECORD][0].write(record)
+    return ACL_FRAME + SCHEMAS[records.RecordType.ACCESS_CONTROL_ENTRY_RECORD][0].write(record)
 
 
 def _plain_acl_value(acl: AclFields, id_: UUID) -> bytes | None:
@@ -611,7 +612,7 @@ def _plain_acl_value(acl: AclFields, id_: UUID) -> bytes | None:
         if len(name) > _SHORT or len(principal) > _SHORT or len(host) > _SHORT:
             return None
         return b"%b%b%c%c%b%c%c%b%c%b%c%c\0" % (
-            _ACL_FRAME, id_.int.to_bytes(16), kind, len(name) + 1, name, pattern,
+            ACL_FRAME, id_.int.to_bytes(16), kind, len(name) + 1, name, pattern,
             len(principal) + 1, principal, len(host) + 1, host, operation, permission,
         )  # fmt: skip
     except (AttributeError, TypeError, ValueError):

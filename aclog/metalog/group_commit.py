@@ -219,7 +219,7 @@ class GroupCommit:
             if self._abandoned:
                 return
             # The outcome of the failing write is unknown, so no write may follow it: the next open determines it.
-            begun = self._in_commit if isinstance(error, UncertainError) else []
+            uncertain = len(self._in_commit) if isinstance(error, UncertainError) else 0
             group = self._stop_accepting(
                 kind, f"{error}; no further appends are accepted until the log is opened again"
             )
@@ -227,7 +227,7 @@ class GroupCommit:
             if self._on_failure is not None:
                 self._on_failure(kind(self._refusal))
         finally:
-            self._fail_futures(group, uncertain=len(begun))
+            self._fail_futures(group, uncertain=uncertain)
 
     def abandon(self, why: str) -> None:
         """Fail at once all queued batches, the ones being committed, and all later ones.
@@ -239,10 +239,10 @@ class GroupCommit:
             if self._failed or self._abandoned:
                 return
             self._abandoned = self._closing = True
-            begun = self._in_commit
+            uncertain = len(self._in_commit)
             group = self._stop_accepting(LogError, why)
             self._work.notify()
-        self._fail_futures(group, uncertain=len(begun))
+        self._fail_futures(group, uncertain=uncertain)
 
     def _stop_accepting(self, kind: type[LogError], why: str) -> list[_Waiting]:
         """Accept nothing from now on; return the batches to fail. The caller holds the lock."""

@@ -177,7 +177,7 @@ ZERO = UUID(int=0)
 
 _VERSION_4 = 4 << 76 | 2 << 62
 _OTHER_BITS = ~(0xF << 76 | 3 << 62)
-_DASH = 0b111110
+DASH = 0b111110
 """The first 6 bits of a uuid whose text begins with `-`."""
 
 _UNKNOWN = SafeUUID.unknown
@@ -219,7 +219,7 @@ def random_uuid(token_bytes: Callable[[int], bytes]) -> UUID:
     while True:
         # The bits of version 4 are also what makes it neither 0 nor 1.
         value = int.from_bytes(token_bytes(16)) & _OTHER_BITS | _VERSION_4
-        if value >> 122 != _DASH:
+        if value >> 122 != DASH:
             return uuid_of(value)
 
 

@@ -15,17 +15,15 @@ from aclog.authorizer.acl import StandardAclWithId, acl_text, rule_fields
 from aclog.authorizer.acls_image import acl_of_content, columns_of_contents
 from aclog.authorizer.index.rule_columns import record_columns
 from aclog.authorizer.index.rule_lines import OrderedTexts
-from aclog.metalog.codec import ACL_CONTENT, encode_acl
+from aclog.metalog.codec import ACL_FRAME
 from aclog.metalog.errors import printable
 from aclog.metalog.machine import randomness
 from aclog.metalog.native import np
-from aclog.metalog.primitives import ZERO, RandomIds
+from aclog.metalog.primitives import DASH, RandomIds
 from aclog.metalog.values import frozen
 from aclog.snapshots.history import Change, ChangeKind
 
 _ID = 16
-_DASH = 0b111110
-"""The first 6 bits of an id whose text begins with `-`: none has them (aclog.metalog.primitives.random_uuid)."""
 
 
 @frozen(eq=False, repr=False)
@@ -102,14 +100,13 @@ class FirstPoll(Sequence[Change]):
 
     def values(self) -> list[bytes]:
         """Return the values of the records that add the ACLs."""
-        return [b"%b%b%b" % (_FRAME, id_, each) for id_, each in zip(self.id_list(), self.acls.contents, strict=True)]
+        return [
+            b"%b%b%b" % (ACL_FRAME, id_, each) for id_, each in zip(self.id_list(), self.acls.contents, strict=True)
+        ]
 
     def recorded(self) -> dict[bytes, bytes]:
         """Return the ids by content."""
         return dict(zip(self.acls.contents, self.id_list(), strict=True))
-
-
-_FRAME = encode_acl(acl_of_content(bytes((2, 1, 3, 1, 1, 3, 3, 0))), ZERO)[: ACL_CONTENT - _ID]
 
 
 def new_ids(count: int) -> bytes:
@@ -118,6 +115,6 @@ def new_ids(count: int) -> bytes:
     ids[:, 6] = ids[:, 6] & 0x0F | 0x40
     ids[:, 8] = ids[:, 8] & 0x3F | 0x80
     one = RandomIds()
-    for row in np.flatnonzero(ids[:, 0] >> 2 == _DASH).tolist():
+    for row in np.flatnonzero(ids[:, 0] >> 2 == DASH).tolist():
         ids[row] = np.frombuffer(one().bytes, np.uint8)
     return ids.tobytes()

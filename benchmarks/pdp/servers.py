@@ -1,7 +1,6 @@
 """Decision points as processes: ours and OPA's, each with a question and a batch in the form that it is fastest in."""
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -13,11 +12,11 @@ from typing import Any
 
 from attrs import frozen
 
+from benchmarks.measurement import cpu_seconds
 from benchmarks.pdp.estate import Question, Rule
 from tests.support.kafka.server import free_port
 
 OPA = Path(__file__).parents[2] / "build" / "opa" / "opa"
-_TICKS = os.sysconf("SC_CLK_TCK")
 _START_S = 30
 _POLICY = """package kafka.authz
 
@@ -54,8 +53,7 @@ class DecisionPoint:
 
     def cpu_seconds(self) -> float:
         """Return what the process has used so far, the system's part included."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return cpu_seconds(self.pid)
 
     def connect(self) -> HTTPConnection:
         """Return a connection that is kept."""

@@ -744,7 +744,7 @@ def _remove_added(base: Base, overlay: Overlay, record: AccessControlEntryRecord
     others = tuple(other for other in cell.added if other is not record)
     cells = _with_cell(base, touched.cells, pair, removed=overlay.removed, added=others, rows=cell.rows)
     touched = TouchedResource(cells, touched.rules - 1, touched.shrunk, touched.number)
-    return _changed(
+    return _after_removal(
         overlay,
         key,
         pair,
@@ -752,7 +752,6 @@ def _remove_added(base: Base, overlay: Overlay, record: AccessControlEntryRecord
         added=overlay.added.delete(record.id.int),
         removed=overlay.removed,
         codes=codes,
-        step=-1,
     )
 
 
@@ -771,7 +770,7 @@ def _remove_row(base: Base, overlay: Overlay, row: int) -> Overlay:
     cells = _with_cell(base, touched.cells, pair, removed=removed, added=others, rows=rows)
     touched = TouchedResource(cells, touched.rules - 1, True, resource)
     codes = base.codes(row, data)
-    return _changed(overlay, key, pair, touched, added=overlay.added, removed=removed, codes=codes, step=-1)
+    return _after_removal(overlay, key, pair, touched, added=overlay.added, removed=removed, codes=codes)
 
 
 def _with_cell(
@@ -800,7 +799,7 @@ def _as_map(cells: Cells) -> Map[PairKey, Cell]:
     return cells if isinstance(cells, Map) else Map(cells)
 
 
-def _changed(
+def _after_removal(
     overlay: Overlay,
     key: ResourceKey,
     pair: PairKey,
@@ -809,27 +808,23 @@ def _changed(
     added: Map[int, AccessControlEntryRecord],
     removed: Map[int, bool],
     codes: Codes,
-    step: int,
 ) -> Overlay:
-    """Return the overlay with the new state of a resource, one cell of which changed.
-
-    `step` is 1 if an ACL was added, -1 if one was removed.
-    """
+    """Return the overlay with the new state of a resource, from one cell of which an ACL was removed."""
     _, _, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, _, core, touching = overlay
     kind, name, literal = key
     # Inlined for nearly all names: aclog.authorizer.index.layout.
     if name and name != WILDCARD:
         code = ord(name[0])
         unit = kind, code if code < _SUPPLEMENTARY else layout.first_unit(name)
-        units = units.set(unit, units.get(unit, 0) + step)
+        units = units.set(unit, units.get(unit, 0) - 1)
     # Lengths are never taken back when a prefix loses its ACLs: a look-up that finds nothing is cheap.
     if not literal:
         lengths = _with_length(lengths, kind, len(name))
     elif name == WILDCARD:
         stars = (*stars[:kind], touched, *stars[kind + 1 :])
     if codes not in _ORDINARY:
-        unbindable += step * is_unbindable(codes)
-        irregular += step * is_irregular(codes)
+        unbindable -= is_unbindable(codes)
+        irregular -= is_irregular(codes)
     at = 2 * kind + literal
     resources = (*resources[:at], resources[at].set(name, touched), *resources[at + 1 :])
     changes = len(added) + len(removed)
