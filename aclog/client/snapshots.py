@@ -73,12 +73,14 @@ class SideConnection:
         """Disconnect and back off, before the caller tries again.
 
         Raises:
-            MetadataError: `error`, after the deadline or if a retry cannot help.
+            MetadataError: why the log can never be followed again; else `error`, after the deadline or if a retry
+                cannot help.
 
         """
         await self.close()
-        hopeless = isinstance(error, LoginError | ConfigError) or self.fetcher.buffer.failure is not None
-        if hopeless or clock.monotonic() >= deadline:
+        if (failure := self.fetcher.buffer.failure) is not None:
+            raise failure.with_traceback(None) from error
+        if isinstance(error, LoginError | ConfigError) or clock.monotonic() >= deadline:
             raise error
         await asyncio.sleep(self.fetcher.options.retry_backoff)
 

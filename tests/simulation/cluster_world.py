@@ -391,11 +391,10 @@ class ClusterWorld(World):
         for host in self.hosts.values():
             host.disk.fail_fsyncs, host.disk.is_full, host.disk.slow = 0, False, 1.0
             if host.process is not None:
-                host.process.calls_to_crash, host.process.paused_until = 0, 0.0
-        scheduler.at(
-            max(scheduler.now, paused) + _LOOK_SECONDS, self._rest, scheduler.now + SETTLE_SECONDS - _AWAKE_SECONDS
-        )
-        scheduler.run(scheduler.now + SETTLE_SECONDS)
+                host.process.calls_to_crash = 0
+        begin = max(scheduler.now, paused)  # a pause that has begun is a fault until its end
+        scheduler.at(begin + _LOOK_SECONDS, self._rest, begin + SETTLE_SECONDS - _AWAKE_SECONDS)
+        scheduler.run(begin + SETTLE_SECONDS)
         if scheduler.failures:
             return
         self._check_convergence()

@@ -2,7 +2,8 @@
 
 A commit is whole or not there at all. It is durable when COMMIT returns, if `synchronous` is FULL; otherwise a power
 loss takes a drawn number of the last commits. After a failed COMMIT the transaction is rolled back for this connection,
-but its frames may be in the write-ahead log, and count for the next process that opens the file.
+but its frames may be in the write-ahead log, and count for the next process that opens the file. They are in the page
+cache alone then: a power loss takes them, and all commits after them, unless a checkpoint was between.
 """
 
 import errno
@@ -28,6 +29,11 @@ class DatabaseFile(File):
         self.readers = 0
         self.perhaps: bytes | None = None
         """A commit that has failed, and may be in the write-ahead log."""
+        self.is_hollow = False
+        """Whether such a commit counts: its frames are clean pages that no fsync writes, and what follows needs them.
+
+        A checkpoint copies them into the database, whose pages are dirty then.
+        """
 
     def commit(self, image: bytes) -> None:
         """Write a commit into the page cache."""
@@ -36,17 +42,19 @@ class DatabaseFile(File):
 
     def sync(self) -> None:
         """See File."""
-        if self.journal:
+        if self.journal and not self.is_hollow:
             self.durable = bytearray(self.journal[-1][1] or b"")
             self.journal.clear()
 
     def lose(self, random: Random) -> bool:
         """See File: keep some of the commits, in order."""
         kept = random.randint(0, len(self.journal))
+        if self.is_hollow and random.random() < 0.5:
+            kept = 0
         if kept:
             self.durable = bytearray(self.journal[kept - 1][1] or b"")
         self.journal.clear()
-        self.data, self.perhaps = bytearray(self.durable), None
+        self.data, self.perhaps, self.is_hollow = bytearray(self.durable), None, False
         return False
 
 
@@ -63,6 +71,7 @@ class SimDatabase(sqlite3.Connection):
         if file.perhaps is not None and file.writer is None:
             if random.random() < 0.5:
                 file.commit(file.perhaps)
+                file.is_hollow = True
                 process.scheduler.cover("commit that had failed")
             file.perhaps = None
         self._refresh()
@@ -81,7 +90,9 @@ class SimDatabase(sqlite3.Connection):
         words = statement.upper().split() or [""]
         if words[0] == "COMMIT" and self._file.writer is self:
             return self._commit(statement)
-        if words[0] == "BEGIN":
+        if statement.startswith("PRAGMA wal_checkpoint"):
+            self._checkpoint()
+        elif words[0] == "BEGIN":
             if "IMMEDIATE" in words:
                 self._process.system_call("begin", self._path)
                 if self._file.writer is not None and not self._file.writer._process.dead:
@@ -121,6 +132,23 @@ class SimDatabase(sqlite3.Connection):
             process.system_call("committed", self._path)
             file.sync()
         return result
+
+    def _checkpoint(self) -> None:
+        """Copy the write-ahead log into the database, if no other connection writes."""
+        process, file, disk = self._process, self._file, self._process.disk
+        process.system_call("checkpoint", self._path)
+        if file.writer is not None and not file.writer._process.dead:
+            return
+        if disk.is_full:
+            raise sqlite3.OperationalError("database or disk is full")
+        if disk.fail_fsyncs:
+            disk.fail_fsyncs -= 1
+            process.scheduler.cover("fsync EIO")
+            raise sqlite3.OperationalError("disk I/O error")
+        file.is_hollow = False
+        process.scheduler.sleep((0.001 + 0.004 * process.scheduler.random.random()) * disk.slow)
+        process.system_call("checkpointed", self._path)
+        file.sync()
 
     def close(self) -> None:
         """See sqlite3."""

@@ -370,9 +370,10 @@ class Producer(_Client):
             self.wake()
             self._deliver()
 
+        sequence = self._sequence  # of the request that is sent now, whenever a copy of it arrives
         self.send(
             PARTITION_LEADER,
-            lambda respond: self.kafka.model.produce(respond, self._id, producer_id, epoch, self._sequence, batch),
+            lambda respond: self.kafka.model.produce(respond, self._id, producer_id, epoch, sequence, batch),
             reply,
         )
 

@@ -86,6 +86,9 @@ class UsageWorld(ClusterWorld):
     _kept: list[_Batch] = field(factory=list, init=False)
     """What the index had when it was last checked."""
     _runs: int = field(default=0, init=False)
+    """How many these were."""
+    _durable: int = field(default=0, init=False)
+    """How many of them no power loss may take: those up to the last confirmed one."""
     _think: float = field(default=1.0, init=False)
     _drained_at: float = field(default=0.0, init=False)
 
@@ -203,12 +206,14 @@ class UsageWorld(ClusterWorld):
             return
         with UsageIndex.open(_INDEX) as index:
             runs, coverage, used, lives = index.runs(), index.coverage(), index.used(*_EVER), index.lives()
-        count = len(runs) - self._runs
+        if confirmed:
+            self._durable = self._runs + confirmed
+        count, most = len(runs) - self._runs, self._runs + max(len(batches) - 1, 0)
         self.scheduler.note(process, "has", len(runs), "intervals,", count, "of", len(batches), "new ones")
-        if not confirmed <= count < max(len(batches), 1):
-            fail(f"{process}: {count} new intervals in the index; {confirmed} of {len(batches) - 1} were confirmed")
+        if not self._durable <= len(runs) <= most:
+            fail(f"{process}: {len(runs)} intervals in the index: expected {self._durable} to {most}")
             return
-        self._runs, self._kept = len(runs), [*self._kept, *batches[:count]]
+        self._runs, self._kept = len(runs), [*self._kept, *batches][: len(runs)]
         self.scheduler.cover("index opened again")
         matched = Counter(
             {

@@ -96,6 +96,10 @@ class IndexDatabase:
                 if writable:
                     connection.execute("PRAGMA journal_mode = WAL")
                     connection.execute("PRAGMA synchronous = FULL")
+                    # Makes what this process sees durable. A commit whose fsync failed may have been recovered from the
+                    # write-ahead log: its pages are clean, so that no later fsync writes them (Linux since 4.13), and a
+                    # power loss would take every commit after it. A checkpoint copies them into the database.
+                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
                     _upgrade(connection, upgrade)
             except BaseException:
                 connection.close()

@@ -437,6 +437,24 @@ class TestAnotherHistory:
             assert isinstance(running.failure[0], CommittedRecordsLostError)
         assert content(tmp_path / "log") == before
 
+    def test_a_leader_whose_snapshot_no_later_one_has(self, tmp_path, quorum, leader):
+        """The end is final although the snapshot that the mirror waits for cannot be fetched."""
+        fill(quorum, 20)
+        mirror_once(tmp_path / "log", leader)
+        before, kept = content(tmp_path / "log"), list(quorum.batches)
+        fill(quorum, 20, start=20)
+        forget(quorum, tmp_path / "given")
+
+        def restored(chunk):
+            quorum.wipe(quorum.epoch, *kept)
+            return evolve(chunk, error=-1)
+
+        leader.faults.tamper_chunk = restored
+        with mirrored(tmp_path / "log", leader, once=False) as running:
+            running.join()
+            assert isinstance(running.failure[0], CommittedRecordsLostError)
+        assert content(tmp_path / "log") == before
+
     @pytest.mark.parametrize("more", [0, 30])
     def test_a_restored_quorum_with_the_same_epochs(self, tmp_path, quorum, leader, more):
         """Offsets, epochs and the cluster id are the same: only the last batch differs."""
