@@ -133,7 +133,8 @@ def _commit() -> str:
     def git(*arguments: str) -> str:
         return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()
 
-    return git("rev-parse", "--short=12", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
+    changes = git("status", "--porcelain", "-uno", "--", f":!{RESULTS}")  # which an earlier part has written
+    return git("rev-parse", "--short=12", "HEAD") + ("+changes" if changes else "")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
