@@ -19,8 +19,9 @@ marker, no store excludes other writers.
 
 A server of Spark Connect gives no access to its stores but by Spark's own writers. There the marker of a table is a
 directory, `00-incomplete=1`, with one file of text: the name of a partition, so that every reader of Parquet looks into
-it, fails on it, and cannot take it for rows. A write without rows that overwrites this directory deletes the file,
-which publishes the table; another write without rows then creates `_SUCCESS`.
+it, fails on it, and cannot take it for rows. JSON lines have no such format, so that their marker has a second
+partition below the first, with other columns, which Spark refuses. A write without rows that overwrites this directory
+deletes its files, which publishes the table; another write without rows then creates `_SUCCESS`.
 
 Spark writes files by Hadoop's FileOutputCommitter, algorithm 1, by which a failed or repeated task leaves no files in
 the table; or by the committer that the session's settings name.
@@ -369,7 +370,7 @@ class ServerOutput:
         """Create the markers. Raises ConfigError: another process creates the same output."""
         for table in dict.fromkeys(("", *self.forms)):
             try:
-                write_marker(self.spark, self._marker(table))
+                write_marker(self.spark, self._marker(table), self.forms.get(table, "parquet"))
             except AnalysisException as error:
                 if error.getCondition() != "PATH_ALREADY_EXISTS":
                     raise
@@ -452,10 +453,16 @@ class ServerOutput:
 # What the server writes apart from tables.
 
 
-def write_marker(spark: SparkSession, directory: str) -> None:
-    """Create a directory of one file of text. Raises AnalysisException: it exists."""
+def write_marker(spark: SparkSession, directory: str, form: Form) -> None:
+    """Create a directory of one file of text, for JSON also one below it. Raises AnalysisException: it exists."""
     text = spark.createDataFrame([(_TEXT.decode().rstrip(),)], "value string").coalesce(1)
     text.write.mode("error").options(**_WRITER).text(directory)
+    if form == "json":
+        text.write.options(**_WRITER).text(storage.joined(directory, _OTHER_COLUMN))
+
+
+_OTHER_COLUMN: Final = "job=1"
+"""A partition of a marker, so that Spark reports columns of partitions that are in conflict."""
 
 
 def delete_marker(spark: SparkSession, directory: str) -> None:

@@ -247,6 +247,24 @@ def test_a_killed_job_leaves_nothing_that_readers_accept(sides, tmp_path, step, 
         pq.read_table(there)
 
 
+def test_json_lines_of_a_killed_job_are_refused_by_spark_too(sides):
+    sides.connected.stop(
+        *authorize(sides, "lines", "--out-format", "json"), before="aclog.pipeline.outputs:delete_marker"
+    )
+    sides.connected.kill()
+    assert list((sides.here / "lines").glob("part-*.json*"))
+    assert "incomplete output" in sides.connected.run(*authorize(sides, "lines", "--out-format", "json")).complaint
+    with pytest.raises(ConfigError, match="incomplete output"):
+        find_accesses([str(sides.here / "lines")], UTC)
+    session = "from pyspark.sql import SparkSession; spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()"
+    for schema in ("", ".schema('principal string')"):
+        script = f"import sys; {session}; print(spark.read{schema}.json(sys.argv[2]).limit(1).collect())"
+        words = [sys.executable, "-c", script, sides.connected.master, f"{STORE}/here/lines"]
+        read = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert read.returncode, read.stdout
+        assert "CONFLICTING_PARTITION_COLUMN_NAMES" in read.stderr
+
+
 def test_of_two_jobs_that_begin_in_the_same_moment_none_continues(sides):
     sides.connected.stop(*authorize(sides, "same"), before="aclog.pipeline.server_files:names_in")
     marker = sides.here / "same" / "00-incomplete=1"

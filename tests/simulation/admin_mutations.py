@@ -131,18 +131,29 @@ def an_interval_that_failed_is_dropped(patch: Patch) -> None:
     patch(UsageKeeper, "_trouble", trouble)
 
 
-@of_usage_world
-def transactions_are_not_synced(patch: Patch) -> None:
-    """A power loss takes intervals that were reported as written."""
+def _executes(patch: Patch, before: str, after: str) -> None:
+    """Replace a part of statements of the index."""
     real = database._connected
 
     def connected(*arguments: Any, **options: Any) -> Any:
         connection = real(*arguments, **options)
         execute = connection.execute
-        connection.execute = lambda text, *more: execute(text.replace("synchronous = FULL", "synchronous = OFF"), *more)
+        connection.execute = lambda text, *more: execute(text.replace(before, after), *more)
         return connection
 
     patch(database, "_connected", connected)
+
+
+@of_usage_world
+def transactions_are_not_synced(patch: Patch) -> None:
+    """A power loss takes intervals that were reported as written."""
+    _executes(patch, "synchronous = FULL", "synchronous = OFF")
+
+
+@of_usage_world
+def a_recovered_transaction_is_not_copied(patch: Patch) -> None:
+    """A power loss takes every interval after one whose fsync had failed, and that was there after a restart."""
+    _executes(patch, "PRAGMA wal_checkpoint(PASSIVE)", "SELECT 0")
 
 
 @of_usage_world
