@@ -210,7 +210,7 @@ def run(scratch: Path, seconds: float, rounds: int) -> Iterator[Row]:
     try:
         with ExitStack() as stack:
             ours = AclogProcess(directory / "aclog", Ports.free()).format()
-            theirs = RealNode(directory / "kafka", Ports.free()).format()
+            theirs = RealNode.in_production(directory / "kafka", Ports.free()).format()
             stack.enter_context(ours)
             stack.enter_context(theirs)
             yield from _at_controllers(ours, theirs, seconds, rounds)

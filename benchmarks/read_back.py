@@ -64,7 +64,7 @@ def run(scratch: Path, seconds: float, rounds: int) -> Iterator[Row]:
     directory, kafka = Path(tempfile.mkdtemp(dir=scratch)), Ports.free()
     try:
         with ExitStack() as stack:
-            stack.enter_context(RealNode(directory / "kafka", kafka).format())
+            stack.enter_context(RealNode.in_production(directory / "kafka", kafka).format())
             servers = dict.fromkeys(CONTROLLERS, f"localhost:{kafka.broker}")
             ports = []
             for name, nodes in (("with", None), ("without", _UnreadNodes())):

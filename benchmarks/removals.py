@@ -21,6 +21,7 @@ from aclog.targets.cluster import exactly, open_server_place
 from benchmarks.apply_changes import ADMIN, fill
 from benchmarks.estates.shape import rule
 from benchmarks.report import Row
+from tests.support.kafka.jvm import PRODUCTION, PRODUCTION_HEAP
 from tests.support.kafka.server import KafkaServer
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports, server_properties
 
@@ -59,8 +60,8 @@ def run(scratch: Path, rules: int, removals: int) -> Iterator[Row]:
         ports = Ports.free()
         home = scratch / f"removals-{number}"
         home.mkdir()
-        server = KafkaServer(home, server_properties(ports), port=ports.broker, heap="1g")
-        server.options = ("-server", "-XX:+UseG1GC")
+        server = KafkaServer(home, server_properties(ports), port=ports.broker, heap=PRODUCTION_HEAP)
+        server.options = PRODUCTION
         server.format(CLUSTER_ID, "--standalone")
         with server:
             address = HostPort(host="localhost", port=ports.broker)

@@ -9,7 +9,7 @@ import itertools
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeAlias
@@ -28,6 +28,7 @@ from aclog.protocol.messages import build, encode_request
 from aclog.protocol.session import SecurityProtocol
 from benchmarks.measurement import percentile
 from benchmarks.report import Row
+from tests.support.kafka.jvm import PRODUCTION, PRODUCTION_HEAP
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import KafkaServer, with_properties
 from tests.support.nodes.aclog_node import AclogProcess
@@ -37,6 +38,7 @@ CLIENTS = (1, 16, 64)
 VISIBLE_TARGET_MS = 20.0
 
 Node: TypeAlias = AclogProcess | RealNode
+_NODES: Mapping[str, Callable[..., Node]] = {"aclog": AclogProcess, "kafka": RealNode.in_production}
 
 _VERSION = 3
 _CREATED = create_acls_body(_VERSION, [AclCreateResult()])
@@ -134,10 +136,10 @@ async def _visible(controller: int, broker: int, rounds: int, prefix: str) -> li
     return found
 
 
-def _rates(kind: type[Node], scratch: Path, seconds: float) -> dict[int, tuple[Rate, Rate]]:
+def _rates(kind: str, scratch: Path, seconds: float) -> dict[int, tuple[Rate, Rate]]:
     """Return the rates through the broker and directly at the controller, by number of clients."""
     ports = Ports.free()
-    node = kind(scratch / kind.kind, ports).format().start()
+    node = _NODES[kind](scratch / kind, ports).format().start()
     try:
         asyncio.run(creations(ports.broker, 4, seconds, "warm"))
         return {
@@ -184,7 +186,8 @@ def _without_broker(text: str) -> str:
 
 def _start_kafka(stack: ExitStack, home: Path, properties: str, port: int, flags: Sequence[str] = ()) -> None:
     home.mkdir(parents=True)
-    server = KafkaServer(home, properties, port=port)
+    server = KafkaServer(home, properties, port=port, heap=PRODUCTION_HEAP)
+    server.options = PRODUCTION
     server.format(CLUSTER_ID, *flags)
     stack.enter_context(server)
 
@@ -193,7 +196,7 @@ def run(scratch: Path, seconds: float, rounds: int) -> Iterator[Row]:
     """Yield rows of acknowledged creations per second by number of clients, and of the delay at a broker."""
     directory = Path(tempfile.mkdtemp(dir=scratch))
     try:
-        ours, theirs = _rates(AclogProcess, directory, seconds), _rates(RealNode, directory, seconds)
+        ours, theirs = _rates("aclog", directory, seconds), _rates("kafka", directory, seconds)
         for clients in CLIENTS:
             for number, where in enumerate(("through a broker", "at a controller")):
                 mine, other = ours[clients][number], theirs[clients][number]

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias
@@ -34,6 +34,7 @@ SHARE = 0.5
 """Minimum ratio to Kafka's rate and CPU."""
 
 Node: TypeAlias = AclogProcess | RealNode
+_NODES: Mapping[str, Callable[..., Node]] = {"aclog": AclogProcess, "kafka": RealNode.in_production}
 
 _ADMIN = ClientSecurity(
     security_protocol=SecurityProtocol.SASL_PLAINTEXT,
@@ -99,11 +100,11 @@ def _log_in(port: int, tokens: Sequence[DelegationToken]) -> None:
     asyncio.run(_spread(one, len(tokens)))
 
 
-def _costs(kind: type[Node], scratch: Path, count: int) -> tuple[_Cost, _Cost, _Cost]:
+def _costs(kind: str, scratch: Path, count: int) -> tuple[_Cost, _Cost, _Cost]:
     """Return the costs of creating a token, of its first login, and of its second."""
     ports = Ports.free()
     properties = with_properties(server_properties(ports), delegation_token_secret_key="a-secret-of-benchmarks")
-    node = kind(scratch / kind.kind, ports, properties).format().start()
+    node = _NODES[kind](scratch / kind, ports, properties).format().start()
     barrier = Barrier(ports)
     try:
         process, warm, made = psutil.Process(node.pid), [], []
@@ -123,7 +124,7 @@ def run(scratch: Path, count: int) -> Iterator[Row]:
     """Yield rows of CPU and rates for `count` tokens, and for two logins with each."""
     directory = Path(tempfile.mkdtemp(dir=scratch))
     try:
-        ours, theirs = _costs(AclogProcess, directory, count), _costs(RealNode, directory, count)
+        ours, theirs = _costs("aclog", directory, count), _costs("kafka", directory, count)
     finally:
         shutil.rmtree(directory)
     names = ("token created", "first login with a token", "further login with it")

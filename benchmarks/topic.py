@@ -48,7 +48,7 @@ def run(scratch: Path, seconds: float) -> Iterator[Row]:
     directory, kafka = Path(tempfile.mkdtemp(dir=scratch)), Ports.free()
     try:
         with ExitStack() as stack:
-            stack.enter_context(RealNode(directory / "kafka", kafka).format())
+            stack.enter_context(RealNode.in_production(directory / "kafka", kafka).format())
             servers = dict.fromkeys(CONTROLLERS, f"localhost:{kafka.broker}")
             cluster = stack.enter_context(TopicCluster(directory / "aclog", None, servers, brokers=0))
             active = cluster.controllers[CONTROLLERS[0]]

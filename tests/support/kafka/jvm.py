@@ -37,6 +37,16 @@ _LAST_SHELL = (4, 3)
 
 QUICK = ("-XX:+UseSerialGC", "-Xshare:auto", "-XX:TieredStopAtLevel=1")
 """A JVM of a test hardly lives long enough to be worth optimizing."""
+PRODUCTION = (
+    "-server",
+    "-Xms1g",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+)
+"""The JVM that kafka-server-start.sh starts, with PRODUCTION_HEAP: what a benchmark is compared with."""
+PRODUCTION_HEAP = "1g"
 CLASS_LISTS = "ACLOG_CLASS_LISTS"
 """The environment variable that has each JVM list the classes that it loads, in this directory."""
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Self
 
-from tests.support.kafka.jvm import KAFKA_VERSION
+from tests.support.kafka.jvm import KAFKA_VERSION, PRODUCTION, PRODUCTION_HEAP
 from tests.support.kafka.server import KafkaServer
 from tests.support.nodes.server_properties import ADMIN_SCRAM, CLUSTER_ID, Ports, server_properties
 
@@ -41,6 +41,13 @@ class RealNode:
     def pid(self) -> int:
         """The process id of the running server."""
         return self._server.pid
+
+    @classmethod
+    def in_production(cls, home: Path, ports: Ports, properties: str | None = None) -> Self:
+        """Return a node with the heap and the flags of kafka-server-start.sh, for benchmarks."""
+        node = cls(home, ports, properties, heap=PRODUCTION_HEAP)
+        node._server.options = PRODUCTION
+        return node
 
     def log_every_decision(self) -> None:
         """Have its output hold every decision, from its next start on."""

@@ -28,10 +28,12 @@ class RealError(Exception):
 class RealAclAuthorizer:
     """One JVM with one AclAuthorizer. Not for several threads."""
 
-    def __init__(self, properties: dict[str, str] | None = None, *, heap: str = "300m") -> None:
-        """Configured with these properties, if there are any."""
+    def __init__(
+        self, properties: dict[str, str] | None = None, *, heap: str = "300m", options: Sequence[str] = ()
+    ) -> None:
+        """Configured with these properties, if there are any; `options` are further ones of its JVM."""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
-        command = java_command("aclog.AclPipe", version=KAFKA_39, options=(f"-Xmx{heap}",))
+        command = java_command("aclog.AclPipe", version=KAFKA_39, options=(f"-Xmx{heap}", *options))
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, encoding="utf-8"
         )
