@@ -29,10 +29,11 @@ _FIRST = CONTROLLERS[0]
 
 @frozen
 class _UnreadNodes:
-    """Starts nodes that do not read back (stands in for a NodeZygote)."""
+    """Starts nodes that do not read back, with the interface of a NodeZygote."""
 
-    def spawn(self, home: Path, arguments: Sequence[str]) -> "subprocess.Popen[bytes]":
-        """`aclog` with these arguments, running in `home`."""
+    def spawn(self, home: Path, arguments: Sequence[str], *, gate: str) -> "subprocess.Popen[bytes]":
+        """`aclog` with these arguments, running in `home`. No `gate` holds back its replay."""
+        assert not gate
         with (home / "aclog.log").open("ab") as output:
             return subprocess.Popen(
                 [sys.executable, "-m", "benchmarks.unread_node", *arguments],
