@@ -440,7 +440,7 @@ migration: venv build/jvm/.ready  ## 20,000 ACLs out of ZooKeeper while changes 
 
 # Universal: one file for all systems and Pythons, with markers where versions differ. Keeps what is pinned unless UPGRADE=--upgrade.
 # Every extra but Spark, which takes 400 MB and a JVM: all other commands of the README run after `make run`.
-RUN_EXTRAS = $(addprefix --extra ,web usage query kafka zookeeper mcp)
+RUN_EXTRAS = $(addprefix --extra ,web usage s3 query kafka zookeeper mcp)
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url $(UPGRADE)
 .PHONY: constraints
 constraints:  ## compile constraints.txt and constraints-run.txt from pyproject.toml; needs uv

@@ -39,6 +39,7 @@ _EXTRA_OF = {
     "joserfc": "web",
     "kazoo": "zookeeper",
     "mcp": "mcp",
+    "obstore": "s3",
     "pandas": "spark",
     "py4j": "spark",
     "pyarrow": "usage",

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Annotated, Final
 
 import numpy as np
@@ -40,11 +39,11 @@ class CoverageFlags:
 
     accesses: AccessPaths = field(factory=list)
     index: Annotated[
-        Path | None,
+        str | None,
         Option(
             "--index",
             metavar="DIR",
-            help="An index that the command [cyan]aclog accesses index[/] writes.",
+            help="An index that the command [cyan]aclog accesses index[/] writes; or s3://BUCKET/PREFIX.",
             show_default=False,
         ),
     ] = None
@@ -185,13 +184,13 @@ def print_coverage(flags: CoverageFlags, output: Output) -> int:
 
 
 def _of_index(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
-    from aclog.usage.index.usage_index import UsageIndex
+    from aclog.usage.index.stored import reading_index
 
     assert flags.index is not None  # noqa: S101 - the caller has looked
-    with UsageIndex.open(flags.index) as index:
+    with reading_index(flags.index) as index:
         covered, unread = index.coverage(), index.unread(EARLIEST, LATEST)
     if not len(covered):
-        raise ConfigError(f"{flags.index}: holds no access yet: expected some, by aclog accesses index")
+        raise ConfigError(f"{index.database.name}: holds no access yet: expected some, by aclog accesses index")
     return covered, unread
 
 

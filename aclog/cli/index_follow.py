@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Final, Protocol
 
 from attrs import field
@@ -25,6 +26,7 @@ from aclog.usage.accesses.followed import FollowedLog
 from aclog.usage.accesses.lines import FileChangedError
 from aclog.usage.accesses.objects import check_address, is_object_path, plain_name
 from aclog.usage.accesses.table_formats import tables_among
+from aclog.usage.index.stored import check_directory
 from aclog.usage.window import UnreadAccesses
 
 MOST_INTERVAL: Final = 86_400.0
@@ -129,6 +131,15 @@ def file_feed(flags: AccessesFlags) -> Iterator[FileFeed]:
             list(files_of(path))  # its error has the reason
     log = FollowedLog(paths=paths, zone=zone_of(flags), form=form, profile=profile)
     yield FileFeed(log=log, flags=flags)
+
+
+def check_index(index: str) -> Path:
+    """Return the directory of an index. Raises ConfigError: it is in a store."""
+    return check_directory(
+        index,
+        "--follow adds a batch per interval, and each would be a new object with the whole index: run the command as a "
+        "scheduled job without --follow",
+    )
 
 
 @define(eq=False, kw_only=True)

@@ -1,12 +1,15 @@
 """An access log in a topic of Kafka, for `aclog accesses index`: each record counts once, lost ones are recorded."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from attrs import field
 
+from aclog.authorizer.settings import Settings
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.common import Output
 from aclog.cli.flags.source import SourceFlags
@@ -21,6 +24,7 @@ from aclog.sources.choice import ChosenSource
 from aclog.terminal.output import time_text, warn
 from aclog.usage.accesses.access_log import AccessInput, NewAccesses, accesses_in
 from aclog.usage.accesses.lines import PinnedFile, StreamCopy
+from aclog.usage.index.stored import index_place, writing_index
 from aclog.usage.index.usage_index import Position, UsageIndex
 from aclog.usage.window import DAY, LOST_RECORDS, UnreadAccesses, UnreadCounter, UnreadSpan
 
@@ -319,15 +323,44 @@ def _begin(offset: int) -> "Place":
     return Place(offset, -1, current_time_ms())
 
 
-def update_from_topic(feed: TopicFeed, runs: IndexRuns, source: SourceFlags, output: Output) -> None:
-    """Add the records up to the end offsets of the start, and print each batch. Raises as IndexRuns.take."""
+def update_from_topic(
+    feed: TopicFeed,
+    source: SourceFlags,
+    settings: Settings,
+    place: Path | str,
+    output: Output,
+    *,
+    configs: AbstractSet[str] = frozenset(),
+) -> None:
+    """Add the records up to the end offsets of the start, and print each batch: of a store, when all are stored.
+
+    `settings`, `place`, `configs`: as of update_index, which also has the errors.
+    """
+    added, is_stored = list[AddedRun](), not isinstance(index_place(place), Path)
+    printed = partial(print_taken, output)
+    try:
+        with writing_index(place, kept=NothingTakenError) as index:
+            runs = IndexRuns(index=index, settings=settings, configs=configs)
+            _add_batches(feed, runs, source, added.append if is_stored else printed)
+    except NothingTakenError:
+        _print_all(added, printed)
+        raise
+    _print_all(added, printed)
+
+
+def _print_all(added: Sequence[AddedRun], printed: Callable[[AddedRun], None]) -> None:
+    for each in added:
+        printed(each)
+
+
+def _add_batches(feed: TopicFeed, runs: IndexRuns, source: SourceFlags, added: Callable[[AddedRun], None]) -> None:
     choice = source.choose()  # once: its rules may come from stdin
     try:
         more = True
         while more:
             run = feed.step(runs, lambda: choice)
             nothing = NewAccesses(input=AccessInput(parts=(), files=()), contents=(), files=1, waiting=())
-            print_taken(output, run or AddedRun.nothing(nothing))
+            added(run or AddedRun.nothing(nothing))
             more = run is not None and feed.has_more
     finally:
         choice.source.close()

@@ -27,6 +27,7 @@ from aclog.terminal.output import note, optional_time_text, say, time_text, warn
 from aclog.usage.accesses.access_log import NewAccesses, Part, only_new
 from aclog.usage.accesses.lines import LongLine
 from aclog.usage.counting import RowCounts
+from aclog.usage.index.stored import index_place, writing_index
 from aclog.usage.index.tallies import DayTally, Spool
 from aclog.usage.index.usage_index import KAFKA, PROPERTIES_KEY, REGISTERED, Position, Run, TakenContent, UsageIndex
 from aclog.usage.judging import Each, TalliedPart, tally_log
@@ -91,7 +92,7 @@ def update_index(
     source: SourceFlags,
     flags: AccessesFlags,
     settings: Settings,
-    directory: Path,
+    place: Path | str,
     output: Output,
     each: Each | None = None,
     *,
@@ -100,7 +101,8 @@ def update_index(
 ) -> None:
     """Take what is new in an access log into an index, and print what that was.
 
-    `each` reads and judges it, by default processes of this machine; `copies`: as AccessLog.of.
+    `place`: the index, as --index names it. `each` reads and judges the log, by default processes of this machine;
+    `copies`: as AccessLog.of.
     `configs`: the properties of brokers whose values `settings` has.
 
     Raises:
@@ -108,20 +110,19 @@ def update_index(
         MetadataError, OSError: the log, the source or the index cannot be read, or the index not written.
 
     """
+    index_place(place)  # before the log is copied
     log = flags.open(each, copies=copies)
     choice = source.choose()
     cluster_id = cluster_of(choice.source)
-    with UsageIndex.create(directory) as index:
+    with writing_index(place, kept=NothingTakenError) as index:
         index.check_cluster(cluster_id)  # before hours of reading
         version = index.contents_version
         with progress("looking for what is new", BYTES) as advance:
             new = only_new(log.accesses, index.known_contents(), advance)
-        if not new.contents:
-            print_taken(output, AddedRun.nothing(new))
-            return
-        runs = IndexRuns(index=index, directory=directory, settings=settings, configs=configs)
+        runs, added = IndexRuns(index=index, settings=settings, configs=configs), AddedRun.nothing(new)
         try:
-            added = runs.take(choice, new, log.each, contents_version=version)
+            if new.contents:
+                added = runs.take(choice, new, log.each, contents_version=version)
         except NothingTakenError as error:
             raise note_waiting(index, error, flags.accesses_format) from error
     print_taken(output, added)
@@ -166,7 +167,6 @@ class IndexRuns:
     """The runs of a command."""
 
     index: UsageIndex
-    directory: Path
     settings: Settings
     configs: AbstractSet[str]
     """The properties of brokers whose values `settings` has."""
@@ -198,7 +198,7 @@ class IndexRuns:
         refuse_unless_known(premises, "what accesses need cannot be judged")
         rules, totals = seen_rules(judging.rules, own_time=judging.own_time), Totals()
         parts = tally_log(new.input.parts, judging.how(None), each)
-        with Spool.of(totals.tallies(parts), self.directory) as spool:
+        with Spool.of(totals.tallies(parts), index.database.path.parent) as spool:
             totals.unread = totals.unread.but_of(settings.super_users)
             warn_of_long_lines(totals.long_lines)
             if (complaint := _complaint(totals, new)) is not None:

@@ -1,7 +1,6 @@
 """`aclog mcp`: questions of assistants, by the Model Context Protocol."""
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import attrs
@@ -26,11 +25,12 @@ class McpFlags:
     """What the tool `unused` reads, and how long a tool may take."""
 
     index: Annotated[
-        Path | None,
+        str | None,
         Option(
             "--index",
             metavar="DIR",
-            help="The index that [cyan]aclog accesses index[/] keeps, for the tool [cyan]unused[/].",
+            help="The index that [cyan]aclog accesses index[/] keeps, for the tool [cyan]unused[/]; or "
+            "s3://BUCKET/PREFIX.",
             show_default=False,
             rich_help_panel=ACCESSES_PANEL,
         ),

@@ -59,12 +59,12 @@ class ReportFlags:
         ),
     ] = None
     index: Annotated[
-        Path | None,
+        str | None,
         Option(
             "--index",
             metavar="DIR",
             help="Report unused ACLs by this index of last use, which the command [cyan]aclog accesses index[/] "
-            "writes.",
+            "writes; or s3://BUCKET/PREFIX.",
             show_default=False,
             rich_help_panel=ACCESSES_PANEL,
         ),
@@ -298,16 +298,16 @@ def use_of(
     return (lambda: _use_by_accesses(flags, choice, source, authorizer, as_of)) if flags.accesses else None
 
 
-def _use_by_index(path: Path, days: int | None, choice: "ChosenSource", words: str, stack: ExitStack) -> "UseOfAcls":
+def _use_by_index(path: str, days: int | None, choice: "ChosenSource", words: str, stack: ExitStack) -> "UseOfAcls":
     from aclog.ops.report import UseOfAcls
     from aclog.ops.unused import unused_acls, unused_objects, unused_premises
     from aclog.ops.usage import DEFAULT_DAYS
-    from aclog.usage.index.usage_index import UsageIndex
+    from aclog.usage.index.stored import reading_index
     from aclog.usage.unused import MEANINGS
     from aclog.usage.unused_report import UnusedQuestion
     from aclog.usage.window import DAY
 
-    index, days = stack.enter_context(UsageIndex.open(path)), days or DEFAULT_DAYS
+    index, days = stack.enter_context(reading_index(path)), days or DEFAULT_DAYS
     answers = unused_acls(index, choice, UnusedQuestion(days=days, gap=DAY, until=None, ignored=()))
     own = flag_words((("--index", path), ("--days", days)))
     return UseOfAcls(

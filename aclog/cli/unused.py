@@ -41,11 +41,11 @@ class UnusedFlags:
     """The index, the window, and what counts as a gap."""
 
     index: Annotated[
-        Path,
+        str,
         Option(
             "--index",
             metavar="DIR",
-            help="The index that the command [cyan]aclog accesses index[/] writes.",
+            help="The index that the command [cyan]aclog accesses index[/] writes; or s3://BUCKET/PREFIX.",
             show_default=False,
             if_missing="`aclog accesses usage --days N` needs an access log only; `aclog accesses index` makes one",
         ),
@@ -118,12 +118,12 @@ def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: 
 
     need_usage_extra()
     from aclog.ops.unused import prove, unused_acls
-    from aclog.usage.index.usage_index import UsageIndex
+    from aclog.usage.index.stored import reading_index
 
     check_one_stdin({**source.files(), **stdin_among(proof.accesses)})
     how, log = output.choose(), given_accesses(proof)
     question = flags.question()
-    with UsageIndex.open(flags.index) as index:
+    with reading_index(flags.index) as index:
         choice = source.choose()
         report = unused_acls(index, choice, question)
         if log is not None:

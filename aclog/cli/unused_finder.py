@@ -27,7 +27,7 @@ from aclog.ops.usage import DEFAULT_DAYS, Judging, days_text, unknown_kafka, win
 from aclog.sources.logs import cluster_id_of
 from aclog.usage.index.database import FILE
 from aclog.usage.index.lives import digests
-from aclog.usage.index.usage_index import UsageIndex
+from aclog.usage.index.stored import index_place, reading_index
 from aclog.usage.index.used import EVENTS, LastUse
 from aclog.usage.judging import UsageReport
 from aclog.usage.rules import deciding_rules_of_log, deciding_rules_of_state
@@ -285,7 +285,7 @@ def _rules_of(acls: AclsImage) -> Callable[[StandardAcl], bool]:
 class IndexFinder:
     """Queries an index; and proves its answers over a log, if there is one."""
 
-    index: Path
+    index: Path | str
     question: UnusedQuestion
     log: Path | None
     """The directory of the source, if it is one."""
@@ -295,7 +295,7 @@ class IndexFinder:
     def look(self, subject: Subject) -> LookResult:
         """Return the unused rules of a state. Raises MetadataError, OSError: they are unknown."""
         acls = subject.image.acls
-        with UsageIndex.open(self.index) as index:
+        with reading_index(self.index) as index:
             if self.log is not None:
                 index.check_cluster(cluster_id_of(self.log))
             unused_report, proof = UnusedReport.of(index, StateRules.of(acls), self.question), None
@@ -311,8 +311,9 @@ class IndexFinder:
         return unused_then(then.image.acls, newest)
 
     def signature(self) -> object:
-        """Return what changes with the index."""
-        return signature_of_database(self.index / FILE)
+        """Return what changes with the index: of a store every hour, as it is copied whole."""
+        place = index_place(self.index)
+        return signature_of_database(place / FILE) if isinstance(place, Path) else hour_of_logs()
 
 
 @frozen(kw_only=True)

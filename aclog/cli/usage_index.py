@@ -22,8 +22,13 @@ class IndexFlags:
     """The index, and whether it follows the log."""
 
     index: Annotated[
-        Path,
-        Option("--index", metavar="DIR", help="The index; a new or empty directory becomes one.", show_default=False),
+        str,
+        Option(
+            "--index",
+            metavar="DIR",
+            help="The index; a new or empty directory becomes one. Or s3://BUCKET/PREFIX, without --follow.",
+            show_default=False,
+        ),
     ]
     follow: Annotated[
         bool,
@@ -68,13 +73,14 @@ def usage_index(
       aclog accesses index --accesses /var/log/kafka --log DIR --index usage
       aclog accesses index --accesses 'logs/kafka-authorizer.log*' --acls acls.jsonl --index usage
       aclog accesses index --accesses /var/log/kafka --log DIR --index usage --follow
+      aclog accesses index --accesses s3://logs/kafka --log DIR --index s3://audit/usage
       aclog accesses unused --log DIR --index usage --days 90
     """
     from aclog.ops.extras import need_usage_extra
 
     need_usage_extra()
-    from aclog.cli.index_follow import IndexFollower, check_following, file_feed
-    from aclog.cli.index_topic import TopicFeed, topic_feed, topic_settings, update_from_topic
+    from aclog.cli.index_follow import IndexFollower, check_following, check_index, file_feed
+    from aclog.cli.index_topic import topic_feed, topic_settings, update_from_topic
     from aclog.cli.index_update import IndexRuns, update_index
     from aclog.ops.policies import settings_of
     from aclog.usage.index.usage_index import UsageIndex
@@ -82,17 +88,19 @@ def usage_index(
     check_one_stdin({**source.files(), **stdin_among(accesses.accesses)})
     settings, how = settings_of(authorizer), output.choose()
     topic = topic_settings(accesses, flags.accesses_command_config)
-    if topic is None and not flags.follow:
-        update_index(source, accesses, settings, flags.index, how, configs=authorizer.configs())
-        return
-    if flags.follow:
-        check_following(how, source, flags.interval)
-    with (
-        file_feed(accesses) if topic is None else topic_feed(topic, accesses, follow=flags.follow) as feed,
-        UsageIndex.create(flags.index) as index,
-    ):
-        runs = IndexRuns(index=index, directory=flags.index, settings=settings, configs=authorizer.configs())
-        if isinstance(feed, TopicFeed) and not flags.follow:
-            update_from_topic(feed, runs, source, how)
+    configs = authorizer.configs()
+    if not flags.follow:
+        if topic is None:
+            update_index(source, accesses, settings, flags.index, how, configs=configs)
         else:
-            IndexFollower(feed=feed, runs=runs, source=source, output=how).run(flags.interval)
+            with topic_feed(topic, accesses, follow=False) as batches:
+                update_from_topic(batches, source, settings, flags.index, how, configs=configs)
+        return
+    directory = check_index(flags.index)
+    check_following(how, source, flags.interval)
+    with (
+        file_feed(accesses) if topic is None else topic_feed(topic, accesses, follow=True) as feed,
+        UsageIndex.create(directory) as index,
+    ):
+        runs = IndexRuns(index=index, settings=settings, configs=configs)
+        IndexFollower(feed=feed, runs=runs, source=source, output=how).run(flags.interval)

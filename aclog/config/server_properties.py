@@ -486,6 +486,8 @@ def _usage_index(properties: Properties) -> Path | None:
         return None
     if directory == "":
         raise properties.error(USAGE_INDEX, "empty: expected a directory, or the key to be left out")
+    if "://" in directory:
+        raise properties.error(USAGE_INDEX, "a URI: expected a directory of this machine, which the node writes often")
     if authorizer_class_name(properties) is None:
         raise properties.error(USAGE_INDEX, "nothing is authorized: expected an authorizer.class.name, or no such key")
     return Path(directory)

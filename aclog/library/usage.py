@@ -133,7 +133,7 @@ def unused(
 
     Args:
         rules: as in `acl_usage`.
-        index: the directory that `aclog accesses index` keeps.
+        index: the directory that `aclog accesses index` keeps, or s3://BUCKET/PREFIX.
         days: the length of the window, in whole days (UTC).
         until: as in `acl_usage`.
         gap: how long a broker may log nothing; at least an hour.
@@ -149,7 +149,7 @@ def unused(
     """
     need_usage_extra()
     from aclog.ops.unused import prove, unused_acls, unused_objects
-    from aclog.usage.index.usage_index import UsageIndex
+    from aclog.usage.index.stored import reading_index
     from aclog.usage.unused_report import UnusedQuestion
     from aclog.usage.window import micros_of
 
@@ -163,7 +163,7 @@ def unused(
             ignored=several_texts("ignore_brokers", ignore_brokers, "3") or (),
         )
         log = None if accesses is None else _read_accesses(accesses, reading)
-        with UsageIndex.open(Path(path_of("index", index))) as opened:
+        with reading_index(index if isinstance(index, Path) else path_of("index", index)) as opened:
             choice = chosen_source("rules", rules)
             report = unused_acls(opened, choice, question)
             if log is not None:

@@ -162,7 +162,7 @@ def followed(tmp_path):
     acls, directory = written(tmp_path / "acls.jsonl", RULES), tmp_path / "index"
     flags = AccessesFlags(accesses=[str(tmp_path / "a.log")], explain_unread=1)
     with file_feed(flags) as feed, UsageIndex.create(directory) as index:
-        runs = IndexRuns(index=index, directory=directory, settings=Settings(), configs=frozenset())
+        runs = IndexRuns(index=index, settings=Settings(), configs=frozenset())
         yield feed, runs, SourceFlags(acls=str(acls)).choose
 
 

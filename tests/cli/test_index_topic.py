@@ -77,8 +77,7 @@ class Reader:
         topic = TopicSettings(topic=self.name, properties={"bootstrap.servers": "host:1"})
         flags = AccessesFlags(accesses=[topic.name], accesses_format=self.form)
         self.feed = TopicFeed(topic=topic, records=self.records, flags=flags, follow=self.follow, most_bytes=BATCH)
-        directory = self.index.database.path.parent
-        self.runs = IndexRuns(index=self.index, directory=directory, settings=Settings(), configs=frozenset())
+        self.runs = IndexRuns(index=self.index, settings=Settings(), configs=frozenset())
 
     def step(self) -> "int | None":
         """The accesses that were added."""
@@ -121,7 +120,8 @@ def test_all_batches_have_the_rules_from_stdin(reader, now, monkeypatch):
     stdin = io.BytesIO("".join(json.dumps(each) + "\n" for each in RULES).encode())
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(stdin)))
     topic = reader(Records({0: lines(0, 7, at=now)}), follow=False)
-    update_from_topic(topic.feed, topic.runs, SourceFlags(acls="-"), Output(form=OutputFormat.JSONL))
+    place = topic.index.database.path.parent
+    update_from_topic(topic.feed, SourceFlags(acls="-"), Settings(), place, Output(form=OutputFormat.JSONL))
     assert len(topic.index.runs()) == 3
     assert int(topic.index.used(0, 60_000).matched.sum()) == 7
 

@@ -111,14 +111,12 @@ def test_modes_that_a_command_does_not_have(tmp_path):
 
 
 def test_a_database_is_in_files_alone(tmp_path):
-    assert local_directory(tmp_path.as_uri(), "--index", "a database") == tmp_path
-    with pytest.raises(
-        ConfigError, match=r"--index s3a://lake/x: expected a directory of this machine, .*: a database"
-    ):
-        local_directory("s3a://lake/x", "--index", "a database")
-    refused = aclog("spark", "usage-index", "--accesses", tmp_path, "--index", "s3a://lake/x")
+    assert local_directory(tmp_path.as_uri(), "--log", "a database") == tmp_path
+    with pytest.raises(ConfigError, match=r"--log s3a://lake/x: expected a directory of this machine, .*: a database"):
+        local_directory("s3a://lake/x", "--log", "a database")
+    refused = aclog("spark", "usage-index", "--accesses", tmp_path, "--index", "gs://lake/x")
     assert refused.code == 2
-    assert "--index s3a://lake/x: expected a directory of this machine" in refused.err
+    assert "an index in a store of gs: is not supported: expected a directory of this machine, or s3://" in refused.err
 
 
 def test_flags_of_a_stream(tmp_path):

@@ -35,7 +35,7 @@ AUTHORIZER = {
     "cidr": st.sampled_from([None, True]),
 }  # fmt: skip
 MCP = {
-    "index": st.none() | PATHS, "accesses": st.lists(TEXTS, max_size=3), "accesses_format": st.none() | TEXTS,
+    "index": st.none() | TEXTS, "accesses": st.lists(TEXTS, max_size=3), "accesses_format": st.none() | TEXTS,
     "accesses_timezone": TEXTS, "time_limit": st.sampled_from([1.0, 60.0]),
 }  # fmt: skip
 SOURCES, FLAGS = st.builds(SourceFlags, **SOURCE), st.builds(McpFlags, **MCP)

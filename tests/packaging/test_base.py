@@ -60,16 +60,18 @@ def test_it_stays_small(base: set[str]):
 def test_no_extra_is_in_it(base: set[str]):
     extras = (
         needed(
-            requirements("kafka", "zookeeper", "parquet", "delta", "iceberg", "spark", "usage", "query", "web", "mcp")
+            requirements(
+                "kafka", "zookeeper", "parquet", "delta", "iceberg", "spark", "usage", "s3", "query", "web", "mcp"
+            )
         )
         - base
     )
-    assert extras >= {"confluent-kafka", "duckdb", "kazoo", "pandas", "pyarrow", "pyroaring", "pyspark"}
+    assert extras >= {"confluent-kafka", "duckdb", "kazoo", "obstore", "pandas", "pyarrow", "pyroaring", "pyspark"}
     assert "numpy" in base
 
 
 def test_all_are_all_extras():
-    extras = ("kafka", "zookeeper", "parquet", "delta", "iceberg", "spark", "usage", "query", "web", "mcp")
+    extras = ("kafka", "zookeeper", "parquet", "delta", "iceberg", "spark", "usage", "s3", "query", "web", "mcp")
     assert set(requirements("all")) == set(requirements(*extras))
 
 

@@ -18,6 +18,7 @@ from aclog.pipeline.session import each_on_spark
 from aclog.terminal.columns import OutputFormat
 from aclog.usage import suggesting
 from tests.support.cli.command import aclog
+from tests.support.processes.object_store import object_store
 
 NAMES = ["orders", "pay", "bill"]
 RULE = {"resourceType": "TOPIC", "patternType": "LITERAL", "host": "*", "operation": "READ", "permissionType": "ALLOW"}
@@ -66,6 +67,18 @@ def test_the_index_is_the_same(spark, tmp_path, acls):
     before = answers(acls, tmp_path / "both")
     taken(spark, acls, first, tmp_path / "both", on_spark=True)  # it counts once
     assert answers(acls, tmp_path / "both") == before
+
+
+def test_the_index_is_the_same_in_a_store(spark, tmp_path, acls, monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    paths = [log(tmp_path / name, seed) for seed, name in enumerate(("first", "second"))]
+    with object_store({}) as options:
+        places = (tmp_path / "here", f"s3://lake/usage{options}")
+        for path, on_spark in zip(paths, (True, False), strict=True):
+            for place in places:
+                taken(spark, acls, path, place, on_spark=on_spark)
+        assert answers(acls, places[0]) == answers(acls, places[1])
 
 
 def test_each_part_in_order(spark):

@@ -114,11 +114,11 @@ class FindingsFlags:
         ),
     ] = None
     index: Annotated[
-        Path | None,
+        str | None,
         Option(
             "--index",
             metavar="DIR",
-            help="Unused rules: the index that [cyan]aclog accesses index[/] keeps.",
+            help="Unused rules: the index that [cyan]aclog accesses index[/] keeps; or s3://BUCKET/PREFIX.",
             rich_help_panel=_PANEL,
         ),
     ] = None

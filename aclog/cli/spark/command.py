@@ -416,7 +416,12 @@ def usage_index(
     output: AnswerFlags,
     index: Annotated[
         str,
-        Option("--index", metavar="DIR", help="The index; a new or empty directory becomes one.", show_default=False),
+        Option(
+            "--index",
+            metavar="DIR",
+            help="The index; a new or empty directory becomes one. Or s3://BUCKET/PREFIX.",
+            show_default=False,
+        ),
     ],
     session: SessionFlags,
 ) -> None:
@@ -440,17 +445,17 @@ def usage_index(
     from aclog.cli.index_update import update_index
     from aclog.cli.spark.spark_session import local_source, spark_session
     from aclog.ops.policies import settings_of
-    from aclog.pipeline.output_directory import local_directory
+    from aclog.usage.index.stored import index_place
 
     settings, how = settings_of(authorizer), output.choose()
-    directory = local_directory(index, "--index", "an index is a database")
+    index_place(index)
     with spark_session(session) as spark:
         from aclog.pipeline.log_copies import is_here
         from aclog.pipeline.session import each_on_spark
 
         each, configs = partial(each_on_spark, spark), authorizer.configs()
         with local_source(spark, source) as here:
-            update_index(here, accesses, settings, directory, how, each, configs=configs, copies=is_here(spark))
+            update_index(here, accesses, settings, index, how, each, configs=configs, copies=is_here(spark))
 
 
 @app.command()

@@ -31,7 +31,7 @@ _AT_ONCE: Final = 8
 """Objects that are copied at the same time, each in memory for one block."""
 _MAGIC: Final = (*TABLES, b"PARE")
 """How files begin that tables consist of: the last is encrypted Parquet."""
-_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _FILE: Final = re.compile(r"file:(?://(?:localhost)?)?(?=/)")
 _SECRETS: Final = re.compile(r"[?&](?:access_key|secret_key|session_token)=", re.IGNORECASE)
 
@@ -50,19 +50,21 @@ def is_object_path(path: str) -> bool:
     return path.startswith((SCHEME, _HADOOP_SCHEME))
 
 
-def check_address(path: str) -> None:
+def check_address(path: str, credentials: str = "the variables or the profile of the AWS SDK") -> None:
     """Check that a path is s3://BUCKET/PREFIX without credentials. Raises ConfigError, which never names those.
+
+    `credentials`: where they are read from.
 
     A secret may contain `/` or `?`, after which its rest is like a prefix or options. So only the prefix may have an
     `@`, below a name that a bucket of S3 may have: the id of a key has capital letters, and a `:` behind it.
     """
     address, _, options = path.partition("?")
     bucket, _, prefix = address.removeprefix(SCHEME).partition("/")
-    is_of_prefix = "@" not in bucket + options and _BUCKET.fullmatch(bucket)
+    is_of_prefix = "@" not in bucket + options and BUCKET.fullmatch(bucket)
     if ("@" in path and not is_of_prefix) or ":" in bucket or _SECRETS.search(path):
         raise ConfigError(
             f"an address of {SCHEME} has `@` before its prefix, or `:` in its bucket, or a key, so it may hold "
-            "credentials: expected s3://BUCKET/PREFIX, and credentials in the variables or the profile of the AWS SDK"
+            f"credentials: expected s3://BUCKET/PREFIX, and credentials in {credentials}"
         )
     if not bucket or "*" in prefix:
         raise ConfigError(f"{SCHEME}{bucket}/{prefix}: expected s3://BUCKET/PREFIX, without *")

@@ -41,13 +41,24 @@ class IndexDatabase:
     """An open index, in one process and thread."""
 
     path: Path
+    name: str
+    """What errors name: the path, or the address of which the file is a copy."""
     connection: sqlite3.Connection = field(repr=False)
     _identity: tuple[int, int]
     """Device and inode."""
 
     @classmethod
-    def create(cls, directory: Path, tables: str, *, upgrade: Callable[[sqlite3.Connection], None]) -> Self:
+    def create(
+        cls,
+        directory: Path,
+        tables: str,
+        *,
+        upgrade: Callable[[sqlite3.Connection], None],
+        name: str | None = None,
+    ) -> Self:
         """Create an index with these tables in a new or empty directory; an existing index is opened.
+
+        `name`: what errors name in place of the path.
 
         Raises:
             ConfigError: the directory contains other files, or the index cannot be created.
@@ -61,7 +72,7 @@ class IndexDatabase:
                 raise ConfigError(
                     f"{directory}: contains {strange[0]!r}: expected an index, or a new or empty directory"
                 )
-            with _errors(path):
+            with _errors(name or str(path)):
                 _fill(path, tables)
             fsync_directory(directory)
             # A killed process may have left a directory whose own name is not durable.
@@ -71,11 +82,20 @@ class IndexDatabase:
         except OSError as error:
             expected = "expected a directory that can be written"
             raise ConfigError(f"{path}: cannot be created: {error.strerror or error}: {expected}") from error
-        return cls.open(directory, writable=True, upgrade=upgrade)
+        return cls.open(directory, writable=True, upgrade=upgrade, name=name)
 
     @classmethod
-    def open(cls, directory: Path, *, writable: bool, upgrade: Callable[[sqlite3.Connection], None]) -> Self:
+    def open(
+        cls,
+        directory: Path,
+        *,
+        writable: bool,
+        upgrade: Callable[[sqlite3.Connection], None],
+        name: str | None = None,
+    ) -> Self:
         """Open an index; `upgrade` migrates an older schema in a transaction if the index is writable.
+
+        `name`: as of `create`.
 
         Raises:
             ConfigError: no index, an unsupported schema, or it cannot be opened.
@@ -89,10 +109,11 @@ class IndexDatabase:
             raise ConfigError(f"{directory}: no index: {os_error_text(error)}: {expected}") from error
         if not path.is_file():
             raise ConfigError(f"{path}: not a file: expected an index of last use")
-        with _errors(path):
+        name = name or str(path)
+        with _errors(name):
             connection = _connected(path, writable=writable)
             try:
-                _check(path, connection)
+                _check(name, connection)
                 if writable:
                     connection.execute("PRAGMA journal_mode = WAL")
                     connection.execute("PRAGMA synchronous = FULL")
@@ -104,7 +125,7 @@ class IndexDatabase:
             except BaseException:
                 connection.close()
                 raise
-        opened = cls(path, connection, identity)
+        opened = cls(path, name, connection, identity)
         opened.check_same()
         return opened
 
@@ -115,7 +136,7 @@ class IndexDatabase:
         except OSError:
             same = False
         if not same:
-            raise ConfigError(f"{self.path}: was removed or replaced while it was open: writing to it is refused")
+            raise ConfigError(f"{self.name}: was removed or replaced while it was open: writing to it is refused")
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -126,7 +147,7 @@ class IndexDatabase:
 
         """
         self.check_same()
-        with _errors(self.path):
+        with _errors(self.name):
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self.connection
@@ -145,7 +166,7 @@ class IndexDatabase:
             ConfigError: the index cannot be read, or is damaged.
 
         """
-        with _errors(self.path):
+        with _errors(self.name):
             if not self.connection.in_transaction:
                 self.connection.execute("BEGIN")
             yield self.connection
@@ -153,12 +174,12 @@ class IndexDatabase:
     def release(self) -> None:
         """End the read transaction of `reading`: the next read sees the newest state."""
         if self.connection.in_transaction:
-            with _errors(self.path):
+            with _errors(self.name):
                 self.connection.execute("COMMIT")
 
     def close(self) -> None:
         """Close the connection."""
-        with _errors(self.path):
+        with _errors(self.name):
             self.connection.close()
 
 
@@ -210,16 +231,16 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
     return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
 
-def _check(path: Path, connection: sqlite3.Connection) -> None:
+def _check(name: str, connection: sqlite3.Connection) -> None:
     version = _number(connection, "user_version")
     if _is_empty(connection):
-        raise ConfigError(f"{path}: is empty: expected an index of last use, created by `aclog accesses index`")
+        raise ConfigError(f"{name}: is empty: expected an index of last use, created by `aclog accesses index`")
     if _number(connection, "application_id") != _APPLICATION:
-        raise ConfigError(f"{path}: not an index of last use: created by another program")
+        raise ConfigError(f"{name}: not an index of last use: created by another program")
     if version > _VERSION:
-        raise ConfigError(f"{path}: schema version {version} is newer than supported ({_VERSION}): upgrade aclog")
+        raise ConfigError(f"{name}: schema version {version} is newer than supported ({_VERSION}): upgrade aclog")
     if version < _OLDEST:
-        raise ConfigError(f"{path}: schema version {version} is not supported: create a new index in another directory")
+        raise ConfigError(f"{name}: schema version {version} is not supported: create a new index in another directory")
 
 
 def _upgrade(connection: sqlite3.Connection, upgrade: Callable[[sqlite3.Connection], None]) -> None:
@@ -238,13 +259,13 @@ def _upgrade(connection: sqlite3.Connection, upgrade: Callable[[sqlite3.Connecti
 
 
 @contextmanager
-def _errors(path: Path) -> Iterator[None]:
+def _errors(name: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise ConfigError(f"{name}: {error}") from error
     except DecodeError as error:
-        raise error.at(path=str(path)) from error
+        raise error.at(path=name) from error
 
 
 # Columns of numbers as one compact blob, verified when it is read.

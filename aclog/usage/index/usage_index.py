@@ -491,24 +491,24 @@ class UsageIndex:
     """The number of the run that `take` has added last; 0: none."""
 
     @classmethod
-    def create(cls, directory: Path) -> Self:
-        """Open an index for writing; in a new or empty directory, create one.
+    def create(cls, directory: Path, *, name: str | None = None) -> Self:
+        """Open an index for writing; in a new or empty directory, create one. `name`: of errors, for the path.
 
         Raises:
             ConfigError: the directory contains other files, the index cannot be created, or as `open`.
 
         """
-        return cls(IndexDatabase.create(directory, _TABLES, upgrade=begin_unread), True)
+        return cls(IndexDatabase.create(directory, _TABLES, upgrade=begin_unread, name=name), True)
 
     @classmethod
-    def open(cls, directory: Path, *, writable: bool = False) -> Self:
-        """Open an index.
+    def open(cls, directory: Path, *, writable: bool = False, name: str | None = None) -> Self:
+        """Open an index. `name`: of errors, for the path.
 
         Raises:
             ConfigError: no index, an unsupported schema, or it cannot be opened.
 
         """
-        return cls(IndexDatabase.open(directory, writable=writable, upgrade=begin_unread), writable)
+        return cls(IndexDatabase.open(directory, writable=writable, upgrade=begin_unread, name=name), writable)
 
     def close(self) -> None:
         """Close the index."""
@@ -666,7 +666,7 @@ class UsageIndex:
     def _check_cluster(self, own_id: str | None, cluster_id: str | None) -> None:
         if cluster_id is not None and own_id not in {None, cluster_id}:
             raise ConfigError(
-                f"{self.database.path}: an index of cluster {own_id}, but these rules are of cluster {cluster_id}: "
+                f"{self.database.name}: an index of cluster {own_id}, but these rules are of cluster {cluster_id}: "
                 "keep one index for each cluster"
             )
 
@@ -674,7 +674,7 @@ class UsageIndex:
         self._check_cluster(cluster_id(database), run.cluster_id)
         if run.contents_version is not None and run.contents_version != contents_version(database):
             raise ConfigError(
-                f"{self.database.path}: another run has added files meanwhile: run again; only new content is read"
+                f"{self.database.name}: another run has added files meanwhile: run again; only new content is read"
             )
         self._check_positions(database, run.positions)
 
@@ -682,6 +682,6 @@ class UsageIndex:
         for each in expected:
             if position(database, each.stream) != each.before:
                 raise ConfigError(
-                    f"{self.database.path}: another run has read {each.stream} meanwhile: run again; only what is new "
+                    f"{self.database.name}: another run has read {each.stream} meanwhile: run again; only what is new "
                     "is read"
                 )

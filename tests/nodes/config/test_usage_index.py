@@ -21,6 +21,7 @@ def test_a_directory():
 
 def test_what_is_refused():
     assert "expected a directory" in error_of(COMBINED, STANDARD | {KEY: ""})
+    assert "a URI: expected a directory of this machine" in error_of(COMBINED, STANDARD | {KEY: "s3://bucket/usage"})
     assert "nothing is authorized" in error_of(COMBINED, {"authorizer.class.name": "", KEY: "/var/lib/usage"})
 
 

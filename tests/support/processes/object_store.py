@@ -1,7 +1,7 @@
 """An object store on a loopback port, with the few requests of S3 that reading and writing files take."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,12 +38,18 @@ def object_store(
     denied: Collection[str] = (),
     seen: list[str] | None = None,
     requests: list[str] | None = None,
+    ignored: Collection[str] = (),
+    fault: Callable[[str, str], int | None] = lambda _when, _request: None,
 ) -> Iterator[str]:
     """Serve objects by BUCKET/KEY; yield the options of an address, `?endpoint_override=...`.
 
     Of a mutable mapping, objects can also be put (in parts, too), copied and deleted, each in one step. Reading
     `denied` objects, and lists of `denied` buckets, is refused. `seen` gets the Authorization header of each read,
     `requests` the kind and the address of each request: HEAD, GET, LIST, PAGE (a further one of a list), PUT, ...
+
+    A put is refused by its conditions, If-Match and If-None-Match, unless their names are `ignored`. `fault` returns an
+    HTTP status in place of the answer, 0 for a connection that ends without one, or None: "before" or "after" the
+    effect of a request (`PUT /...`), or "within" the content of an object, which then ends halfway.
     """
     uploads: dict[str, dict[int, bytes]] = {}
     lock = Lock()
@@ -84,6 +90,8 @@ def object_store(
             name, query = self._address()
             source = self.headers.get("x-amz-copy-source")
             body = self._body()
+            if self._fails("before"):
+                return
             with lock:
                 copied = body if source is None else objects.get(unquote(source).lstrip("/"))
                 if copied is None:
@@ -94,7 +102,9 @@ def object_store(
                 elif not self._put(name, copied):
                     return
             stamp = f"{_STAMP}<ETag>{_tag(copied)}</ETag>"
-            self._answer(200, b"" if source is None else f"<CopyObjectResult>{stamp}</CopyObjectResult>".encode())
+            copy = b"" if source is None else f"<CopyObjectResult>{stamp}</CopyObjectResult>".encode()
+            if not self._fails("after"):
+                self._answer(200, copy, _tag(copied))
 
         def do_POST(self) -> None:
             """Delete several objects, or begin or complete an upload in parts."""
@@ -121,18 +131,35 @@ def object_store(
         def do_DELETE(self) -> None:
             """Delete an object, or give up an upload in parts."""
             name, query = self._address()
+            if self._fails("before"):
+                return
             if "uploadId" in query:
                 uploads.pop(query["uploadId"], None)
             else:
                 _writable().pop(name, None)
-            self._answer(204, b"")
+            if not self._fails("after"):
+                self._answer(204, b"")
 
         def _put(self, name: str, content: bytes) -> bool:
-            if self.headers.get("If-None-Match") == "*" and name in objects:
+            expected = None if "If-Match" in ignored else self.headers.get("If-Match")
+            is_new = "If-None-Match" not in ignored and self.headers.get("If-None-Match") == "*"
+            if expected is not None and name not in objects:
+                self._answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
+                return False
+            if (is_new and name in objects) or (expected is not None and _tag(objects[name]) != expected):
                 self._answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
                 return False
             _writable()[name] = content
             return True
+
+        def _fails(self, when: str) -> bool:
+            """Whether a fault takes the place of the answer."""
+            status = fault(when, f"{self.command} {self.path}")
+            if status:
+                self._answer(status, b"<Error><Code>InternalError</Code></Error>")
+            elif status is not None:
+                self.close_connection = True
+            return status is not None
 
         def _address(self) -> tuple[str, dict[str, str]]:
             url = urlsplit(self.path)
@@ -140,7 +167,10 @@ def object_store(
             return unquote(url.path)[1:], {key: each[0] for key, each in pairs}
 
         def _body(self) -> bytes:
-            data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            size = int(self.headers.get("Content-Length", 0))
+            data = self.rfile.read(size)
+            if len(data) < size:
+                raise ConnectionError("the client ended within a body, which has no effect")
             return _without_chunks(data) if "aws-chunked" in self.headers.get("Content-Encoding", "") else data
 
         def _deny(self) -> None:
@@ -150,13 +180,21 @@ def object_store(
             if name in denied:
                 self._deny()
                 return
+            if self._fails("before"):
+                return
             data = objects.get(name)
             if data is None:
                 self._answer(404, b"" if self.command == "HEAD" else b"<Error><Code>NoSuchKey</Code></Error>")
                 return
             first, _, last = self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")
             part = data[int(first) : int(last) + 1 if last else len(data)]
-            self._answer(206 if "Range" in self.headers else 200, part, _tag(data))
+            if self.headers.get("If-Match", _tag(data)) != _tag(data):
+                self._answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
+                return
+            self._size = len(data)
+            status = 206 if "Range" in self.headers else 200
+            is_cut = self.command == "GET" and fault("within", f"GET {self.path}") is not None
+            self._answer(status, part, _tag(data), cut=len(part) // 2 if is_cut else None)
 
         def _list(self, bucket: str, query: Mapping[str, str]) -> None:
             if bucket in denied:
@@ -192,15 +230,20 @@ def object_store(
             body = f"<ListBucketResult>{head}{token}{contents}</ListBucketResult>"
             self._answer(200, f'<?xml version="1.0" encoding="UTF-8"?>{body}'.encode())
 
-        def _answer(self, status: int, body: bytes, tag: str = '"0"') -> None:
+        def _answer(self, status: int, body: bytes, tag: str = '"0"', cut: int | None = None) -> None:
             self.send_response(status)
             self.send_header("Content-Type", "application/xml")
             self.send_header("Content-Length", str(len(body)))
             self.send_header("ETag", tag)
+            if status == 206:
+                first = self.headers["Range"].removeprefix("bytes=").partition("-")[0]
+                self.send_header("Content-Range", f"bytes {first}-{int(first) + len(body) - 1}/{self._size}")
             self.send_header("Last-Modified", "Sat, 21 Nov 2026 10:00:00 GMT")
             self.end_headers()
             if self.command != "HEAD":
-                self.wfile.write(body)
+                self.wfile.write(body[:cut])
+            if cut is not None:
+                self.close_connection = True
 
     def _writable() -> MutableMapping[str, bytes]:
         assert isinstance(objects, MutableMapping)
