@@ -18,7 +18,7 @@ from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.primitives import current_time_ms
 from aclog.metalog.values import define, frozen
 from aclog.ops.policies import read_premises, refuse_unless_known
-from aclog.ops.usage import Judging, warn_of_long_lines, warn_of_rejects, warn_of_unread
+from aclog.ops.usage import AccessLog, Judging, warn_of_long_lines, warn_of_rejects, warn_of_unread
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import cluster_of
 from aclog.terminal.columns import Column, Row
@@ -94,15 +94,13 @@ def update_index(
     settings: Settings,
     place: Path | str,
     output: Output,
-    each: Each | None = None,
+    log: AccessLog | None = None,
     *,
     configs: AbstractSet[str] = frozenset(),
-    copies: bool = True,
 ) -> None:
     """Take what is new in an access log into an index, and print what that was.
 
-    `place`: the index, as --index names it. `each` reads and judges the log, by default processes of this machine;
-    `copies`: as AccessLog.of.
+    `place`: the index, as --index names it. `log`: what the flags name, by default read by processes of this machine.
     `configs`: the properties of brokers whose values `settings` has.
 
     Raises:
@@ -111,7 +109,7 @@ def update_index(
 
     """
     index_place(place)  # before the log is copied
-    log = flags.open(each, copies=copies)
+    log = log or flags.open()
     choice = source.choose()
     cluster_id = cluster_of(choice.source)
     with writing_index(place, kept=NothingTakenError) as index:

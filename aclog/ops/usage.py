@@ -41,6 +41,7 @@ from aclog.terminal.notices import progress
 from aclog.terminal.output import as_of_text, note, warn
 from aclog.usage.accesses.access_batch import AccessForm
 from aclog.usage.accesses.access_log import (
+    NO_COPIES,
     NO_STREAMS,
     STDIN,
     AccessInput,
@@ -51,7 +52,7 @@ from aclog.usage.accesses.access_log import (
 )
 from aclog.usage.accesses.layouts import DEFAULT_PATTERN, Profile
 from aclog.usage.accesses.lines import LONGEST_LINE, LongLine, PinnedFile, StreamCopy
-from aclog.usage.accesses.objects import check_address, is_object_path, plain_name
+from aclog.usage.accesses.objects import ObjectCopies, check_address, is_object_path, plain_name
 from aclog.usage.accesses.table_formats import NEWEST, TableMoment
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, Ranges
 from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
@@ -208,13 +209,14 @@ class AccessLog:
         streams: Mapping[str, StreamCopy] = NO_STREAMS,
         moment: TableMoment = NEWEST,
         copies: bool = True,
+        uri_copies: Mapping[str, ObjectCopies] = NO_COPIES,
     ) -> Self:
         """Find the files; `each` reads them, by default processes of this machine. Stdin (`-`) is read to its end.
 
         `copies`: whether what reads them can read temporary files of this process: copies of tables and objects.
 
         `explain`: how many lines with unread accesses are shown. `streams`: the copies of other paths that are streams.
-        `moment`: the version of a table of Delta or Iceberg.
+        `moment`: the version of a table of Delta or Iceberg. `uri_copies`: the copies of paths in other stores.
 
         Raises:
             ConfigError, OSError: as find_accesses; an unknown format or zone; stdin for Spark, or its copy cannot be
@@ -238,7 +240,9 @@ class AccessLog:
         for path in () if copies else filter(is_object_path, map(plain_name, flags.accesses)):
             check_address(path)
             raise _uncopied(path)
-        accesses = find_accesses(flags.accesses, zone, form, profile, streams=read, moment=moment)
+        accesses = find_accesses(
+            flags.accesses, zone, form, profile, streams=read, moment=moment, uri_copies=uri_copies
+        )
         if accesses.tables and not copies:
             raise _uncopied(flags.accesses[0])
         note_input(accesses, explain)

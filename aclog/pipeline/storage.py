@@ -170,9 +170,45 @@ def states_of(spark: SparkSession, names: Sequence[str]) -> dict[str, FileState]
         for status in statuses:
             name = by_last.get(str(status.getPath().getName()), "")
             if name:
-                size, modified = int(status.getLen()), int(status.getModificationTime())
-                states[name] = FileState(size=size, modified=modified, tag=tag_of(spark, status))
+                states[name] = _state(spark, status)
     return states
+
+
+def state_of(spark: SparkSession, name: str) -> FileState | None:
+    """Return the state of a file by its URI, as it is; None if it does not exist. Raises as `exists`."""
+    statuses = _status(spark, name)
+    return _state(spark, statuses[0]) if statuses else None
+
+
+def files_at(spark: SparkSession, name: str) -> list[tuple[str, str, FileState]]:
+    """Return the files that a URI names: itself, or all below a directory, or those of a pattern of Hadoop.
+
+    Each with its URI and, of a directory, its path below that, else an empty one. None if there is no such file.
+    Raises as `exists`.
+    """
+    with _errors(name):
+        roots = _status(spark, name)
+        if not roots and any(each in name for each in _MAGIC):
+            roots = list(_file_system(spark, name).globStatus(_path(spark, name)) or ())
+        found = []
+        for root in roots:
+            at = str(root.getPath())
+            if root.isFile():
+                found.append((at, "", _state(spark, root)))
+                continue
+            below = _file_system(spark, name).listFiles(root.getPath(), True)
+            while below.hasNext():
+                status = below.next()
+                path = str(status.getPath())
+                found.append((path, path.removeprefix(at).lstrip("/"), _state(spark, status)))
+        return sorted(found, key=lambda each: each[0])
+
+
+_MAGIC: Final = "*?[{"
+
+
+def _state(spark: SparkSession, status: Any) -> FileState:
+    return FileState(size=int(status.getLen()), modified=int(status.getModificationTime()), tag=tag_of(spark, status))
 
 
 def _status(spark: SparkSession, name: str) -> list[Any]:

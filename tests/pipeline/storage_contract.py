@@ -161,14 +161,6 @@ class StorageContract:
         rows = pq.read_table(BytesIO(sides.store.read(f"{out}/table/accesses/{name}"))).to_pylist()
         assert sorted(row["resourceName"] for row in rows) == sorted(NAMES)
 
-    def test_what_is_a_database_is_refused(self, sides, out):
-        there = sides.at(out)
-        flags = ("--accesses", sides.here / "logs", "--log", sides.log, "--index", there)
-        result = sides.one.run("spark", "usage-index", *flags)
-        assert result.code == 2
-        assert "expected a directory of this machine" in result.complaint
-        assert sides.store.names(out) == []
-
     def test_of_two_jobs_one_is_refused(self, sides, out):
         job = ("spark", *authorize(sides, "requests.jsonl", out))
         create, delete = (f"aclog.pipeline.storage:{name}" for name in ("create", "delete"))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from aclog.pipeline import storage
-from tests.pipeline.storage_contract import Sides, StorageContract, sides_of
+from tests.pipeline.storage_contract import KNOWN, Sides, StorageContract, sides_of
 from tests.support.spark.stores import HDFS_JARS, hdfs_store
 
 pytestmark = [
@@ -23,6 +23,32 @@ def sides(tmp_path_factory) -> Iterator[Sides]:
 
 class TestHdfs(StorageContract):
     """The contract on HDFS."""
+
+
+@pytest.mark.parametrize("name", ["accesses", "accesses/part-0.parquet", "acc*/part-?.parquet"])
+def test_access_logs_are_copied(sides, tmp_path, name):
+    """A directory, a file and a pattern of Hadoop, as on this machine."""
+    results = []
+    for at in (sides.here, sides.store.uri):
+        words = ("--accesses", f"{at}/{name}", "--log", sides.log, KNOWN)
+        index = tmp_path / str(len(results))
+        results.append(
+            [
+                sides.one.run("spark", "suggest", *words, "--days", "1"),
+                sides.one.run("spark", "usage-index", *words, "--index", index),
+            ]
+        )
+    for local, stored in zip(*results, strict=True):
+        assert (stored.code, stored.out) == (local.code, local.out)
+        assert stored.code == 0
+
+
+def test_an_index_is_not_in_hdfs(sides):
+    flags = ("--accesses", sides.here / "logs", "--log", sides.log, "--index", sides.at("index"))
+    refused = sides.one.run("spark", "usage-index", *flags)
+    assert refused.code == 2
+    assert "an index in a store of hdfs: is not supported: expected a directory of this machine" in refused.complaint
+    assert sides.store.names("index") == []
 
 
 def test_a_file_that_is_being_written_exists(sides, spark):

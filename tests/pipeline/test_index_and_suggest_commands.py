@@ -49,7 +49,7 @@ def log(path, seed):
 def taken(spark, acls, path, index, *, on_spark):
     each = partial(each_on_spark, spark) if on_spark else None
     source, flags = SourceFlags(acls=str(acls)), AccessesFlags(accesses=[str(path)])
-    update_index(source, flags, Settings(), index, Output(form=OutputFormat.TEXT), each)
+    update_index(source, flags, Settings(), index, Output(form=OutputFormat.TEXT), flags.open(each))
 
 
 def answers(acls, index):
@@ -99,8 +99,9 @@ def test_what_fails_in_a_worker_is_told(spark, tmp_path, acls):
         return each_on_spark(spark, parts, make)
 
     flags = AccessesFlags(accesses=[str(path)])
+    output = Output(form=OutputFormat.TEXT)
     with pytest.raises(Exception, match="No such file"):
-        update_index(SourceFlags(acls=str(acls)), flags, Settings(), index, Output(form=OutputFormat.TEXT), gone)
+        update_index(SourceFlags(acls=str(acls)), flags, Settings(), index, output, flags.open(gone))
     path.write_text(log(tmp_path / "again", 1).read_text())
     taken(spark, acls, path, index, on_spark=True)
     assert aclog("unused", "--acls", acls, "--index", index, "--days", 7).code == 1

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.pipeline.storage_contract import LOG, ROWS, Sides, StorageContract, parquet, sides_of
+from tests.pipeline.storage_contract import KNOWN, LOG, ROWS, Sides, StorageContract, parquet, sides_of
 from tests.support.spark.jvm import submit_arguments
 from tests.support.spark.stores import S3_JARS, s3_store
 
@@ -27,6 +27,17 @@ def sides(tmp_path_factory) -> Iterator[Sides]:
 
 class TestS3(StorageContract):
     """The contract on S3."""
+
+
+def test_an_index_is_in_the_store(sides, tmp_path):
+    address = sides.store.settings["spark.hadoop.fs.s3a.endpoint"].removeprefix("http://")
+    index = f"{sides.at('index')}?endpoint_override={address}&scheme=http"
+    outputs = []
+    for place in (tmp_path / "index", index):
+        flags = ("--accesses", sides.here / "accesses", "--log", sides.log, KNOWN, "--index", place)
+        outputs.append([sides.one.run("spark", "usage-index", *flags).out for _ in range(2)])
+    assert outputs[0] == outputs[1]
+    assert sides.store.names("index") == ["usage.sqlite"]
 
 
 _READ = """

@@ -10,9 +10,11 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from aclog.ops.usage import AccessLog, ReadAccesses
+    from aclog.usage.accesses.objects import ObjectCopies
     from aclog.usage.accesses.table_formats import TableMoment
     from aclog.usage.judging import Each
 
@@ -128,11 +130,19 @@ class AccessesFlags:
         """Return the version of a table. Raises ConfigError: as table_moment."""
         return table_moment(self.version_as_of, self.timestamp_as_of)
 
-    def open(self, each: "Each | None" = None, *, copies: bool = True) -> "AccessLog":
-        """Find the files; `each` reads them, by default processes of this machine. `copies`, errors: AccessLog.of."""
+    def open(
+        self,
+        each: "Each | None" = None,
+        *,
+        copies: bool = True,
+        uri_copies: "Mapping[str, ObjectCopies] | None" = None,
+    ) -> "AccessLog":
+        """Find the files; `each` reads them, by default processes of this machine. The rest: AccessLog.of."""
         from aclog.ops.usage import AccessLog  # here: needs the extra `usage`
 
-        return AccessLog.of(self, each, explain=self.explain_unread, moment=self.moment(), copies=copies)
+        return AccessLog.of(
+            self, each, explain=self.explain_unread, moment=self.moment(), copies=copies, uri_copies=uri_copies or {}
+        )
 
 
 def given_accesses(flags: "ReadAccesses") -> AccessesFlags | None:

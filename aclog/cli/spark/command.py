@@ -429,8 +429,8 @@ def usage_index(
 
     The index is the same as that of `aclog accesses index`, and either command can
     continue it. Spark's workers read the files, which must exist under the same
-    paths on every worker; the driver writes the index. Objects (s3://, s3a://) are
-    copied first, for workers on this machine.
+    paths on every worker; the driver writes the index. The files of a URI (s3://,
+    hdfs://, ...) are copied first, for workers on this machine.
 
     [bold]Example[/]
 
@@ -440,22 +440,17 @@ def usage_index(
 
     need_spark_extra()
     need_usage_extra()
-    from functools import partial
-
     from aclog.cli.index_update import update_index
-    from aclog.cli.spark.spark_session import local_source, spark_session
+    from aclog.cli.spark.spark_session import local_source, spark_log, spark_session
     from aclog.ops.policies import settings_of
     from aclog.usage.index.stored import index_place
 
     settings, how = settings_of(authorizer), output.choose()
     index_place(index)
     with spark_session(session) as spark:
-        from aclog.pipeline.log_copies import is_here
-        from aclog.pipeline.session import each_on_spark
-
-        each, configs = partial(each_on_spark, spark), authorizer.configs()
+        log = spark_log(spark, accesses)
         with local_source(spark, source) as here:
-            update_index(here, accesses, settings, index, how, each, configs=configs, copies=is_here(spark))
+            update_index(here, accesses, settings, index, how, log, configs=authorizer.configs())
 
 
 @app.command()
@@ -471,8 +466,8 @@ def suggest(
     """Suggest the minimal rules that keep every access of a log, as `aclog accesses suggest` does; Spark reads the log.
 
     Spark's workers read and count the files, which must exist under the same
-    paths on every worker, and judge the distinct accesses. Objects (s3://, s3a://)
-    are copied first, for workers on this machine.
+    paths on every worker, and judge the distinct accesses. The files of a URI
+    (s3://, hdfs://, ...) are copied first, for workers on this machine.
 
     [bold]Example[/]
 
@@ -482,9 +477,7 @@ def suggest(
 
     need_spark_extra()
     need_usage_extra()
-    from functools import partial
-
-    from aclog.cli.spark.spark_session import local_source, spark_session
+    from aclog.cli.spark.spark_session import local_source, spark_log, spark_session
     from aclog.cli.usage_report import print_suggestion
     from aclog.ops.policies import settings_of
     from aclog.ops.usage import suggest_least
@@ -492,11 +485,7 @@ def suggest(
     settings, how, topics = settings_of(authorizer), output.choose(), source.topics()
     options = flags.options(window, topics)
     with spark_session(session) as spark:
-        from aclog.pipeline.log_copies import is_here
-        from aclog.pipeline.session import each_on_spark
-
-        each = partial(each_on_spark, spark)
-        log = accesses.open(each, copies=is_here(spark))
+        log = spark_log(spark, accesses)
         with local_source(spark, source) as here:
             choice, configs = here.choose(topics=topics), authorizer.configs()
-            print_suggestion(suggest_least(log, choice, settings, options, configs, each=each), flags, how)
+            print_suggestion(suggest_least(log, choice, settings, options, configs, each=log.each), flags, how)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
+from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.flags import SessionFlags
 from aclog.metalog.errors import ConfigError, MetadataError
@@ -21,6 +22,7 @@ from aclog.terminal.output import note, notices_renaming, renamed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from aclog.ops.usage import AccessLog
     from aclog.pipeline.log_copies import GrowingLog
 
 
@@ -117,6 +119,23 @@ def failure(error: Exception) -> MetadataError:
 
     own = own_error(str(error))
     return ConfigError(own if own is not None else f"Spark failed: {cause(str(error))}")
+
+
+def spark_log(spark: "SparkSession", flags: AccessesFlags) -> "AccessLog":
+    """Find the access log that flags name, for a session that reads it: of another store, copies of its files.
+
+    Raises:
+        ConfigError, OSError: as AccessLog.of, or access_copies.
+
+    """
+    from functools import partial
+
+    from aclog.pipeline.access_copies import access_copies
+    from aclog.pipeline.log_copies import is_here
+    from aclog.pipeline.session import each_on_spark
+
+    uri_copies = access_copies(spark, flags.accesses)
+    return flags.open(partial(each_on_spark, spark), copies=is_here(spark), uri_copies=uri_copies)
 
 
 @contextmanager

@@ -390,6 +390,7 @@ class AccessInput:
 
 STDIN: Final = "-"
 NO_STREAMS: Final[Mapping[str, StreamCopy]] = MappingProxyType({})
+NO_COPIES: Final[Mapping[str, ObjectCopies]] = MappingProxyType({})
 
 
 def find_accesses(
@@ -400,6 +401,7 @@ def find_accesses(
     *,
     streams: Mapping[str, StreamCopy] = NO_STREAMS,
     moment: TableMoment = NEWEST,
+    uri_copies: Mapping[str, ObjectCopies] = NO_COPIES,
 ) -> AccessInput:
     """Return the log in these files, directories (recursively) and globs; `zone` applies to times without an offset.
 
@@ -407,7 +409,8 @@ def find_accesses(
     made has its accesses and its rejected lines. Of the other files in a directory, those with a sign of an access are
     read, and a file with several names, or with copies, packed or not, once. `profile`: the layout that the user has
     stated. `streams`: the copies of the paths that are streams. A table of Delta or Iceberg is copied as of `moment`;
-    the objects of an S3 prefix are copied, and read as the files of a directory.
+    the objects of an S3 prefix are copied, and read as the files of a directory. `uri_copies`: the copies of paths in
+    other stores.
 
     Raises:
         ConfigError: no such file, a file of unknown form, records of another authorizer, an append to a table that is
@@ -415,14 +418,15 @@ def find_accesses(
         OSError: a file cannot be read.
 
     """
-    paths = [plain_name(path) for path in paths]
-    of_stores = [path for path in paths if is_object_path(path)]
+    paths = [path if path in uri_copies else plain_name(path) for path in paths]
+    of_stores = [path for path in paths if path in uri_copies or is_object_path(path)]
     for path in of_stores:
-        check_address(path)  # first: other errors name the paths
+        if path not in uri_copies:
+            check_address(path)  # first: other errors name the paths
     roots = tables_among([path for path in paths if path not in streams and path not in of_stores])
     moment.check_used(paths, roots.values())
     tables = {path: copied(root, moment, COLUMNS_READ) for path, root in roots.items()}
-    objects = [copies_of(path) for path in of_stores]
+    objects = [uri_copies[path] if path in uri_copies else copies_of(path) for path in of_stores]
     named = {*map(str, map(Path, paths)), *map(_name_of_stream, streams), *tables}
     named |= {file.path for each in objects if not each.is_prefix for file in each.files}
     elsewhere = {*streams, *tables, *of_stores}

@@ -113,7 +113,7 @@ class ObjectCopies:
             places = (Path(directory, str(number)) for number in range(len(read)))
             with ThreadPoolExecutor(_AT_ONCE) as pool:  # each request waits for the store
                 files = tuple(pool.map(partial(_copied, store), read, places))
-            if any(_is_of_table(file) for file in files):
+            if any(is_of_table(file) for file in files):
                 _check_not_in_table(address, store, PurePosixPath(bucket, prefix))
         except BaseException as error:
             rmtree(directory, ignore_errors=True)
@@ -169,7 +169,7 @@ def _check_no_table(address: str, paths: Collection[str]) -> None:
     """Raise ConfigError if there is a table, whose files also have rows that were deleted or rewritten."""
     for path in paths:
         if is_of_log(path):
-            raise _of_table(f"{address}: has a table of Delta, Hudi or Iceberg ({SCHEME}{path})")
+            raise of_table(f"{address}: has a table of Delta, Hudi or Iceberg ({SCHEME}{path})")
 
 
 def _check_not_in_table(address: str, store: Any, base: PurePosixPath) -> None:
@@ -187,14 +187,16 @@ def _check_not_in_table(address: str, store: Any, base: PurePosixPath) -> None:
     for directory in base.parents[:-1]:
         table = places.root(str(directory))
         if table is not None:
-            raise _of_table(f"{address}: in the {table.format} table {SCHEME}{table.path}")
+            raise of_table(f"{address}: in the {table.format} table {SCHEME}{table.path}")
 
 
-def _of_table(what: str) -> ConfigError:
+def of_table(what: str) -> ConfigError:
+    """Return the error of files that are of a table."""
     return ConfigError(f"{what}: expected logs: pass a copy of the table on this machine, or read it with aclog spark")
 
 
-def _is_of_table(file: PinnedFile) -> bool:
+def is_of_table(file: PinnedFile) -> bool:
+    """Return whether a table may consist of such files: columnar ones."""
     with Path(file.place).open("rb") as copy:
         return copy.read(4).startswith(_MAGIC)
 

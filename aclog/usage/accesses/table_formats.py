@@ -121,7 +121,7 @@ class Places:
         """
         paths = set[str]()
         for file in files:
-            for directory in _above(file):
+            for directory in above(file):
                 if directory in paths:
                     break
                 paths.add(directory)
@@ -137,7 +137,7 @@ def _joined(directory: str, name: str) -> str:
     return f"{directory.rstrip('/')}/{name}"
 
 
-def _above(path: str) -> Iterator[str]:
+def above(path: str) -> Iterator[str]:
     """Yield the directories above a path or URI, from its own one up to the root."""
     scheme, separator, rest = path.partition("://")
     prefix, rest = (f"{scheme}://", rest) if separator else ("", path)

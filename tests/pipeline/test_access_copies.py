@@ -1,0 +1,116 @@
+"""Access logs of a URI are copied by Hadoop's FileSystem; here of `file:`, which Hadoop also reads."""
+
+import json
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline import access_copies as module
+from aclog.pipeline import storage
+from aclog.pipeline.access_copies import access_copies, copies_of
+from aclog.usage.accesses.access_log import find_accesses, read_part
+from aclog.usage.accesses.lines import FileChangedError
+
+ACCESS = {
+    "principal": "User:a", "host": "10.0.0.1", "operation": "READ", "resourceType": "TOPIC", "resourceName": "orders",
+    "timestamp": "2026-11-21T10:00:00Z",
+}  # fmt: skip
+
+
+@pytest.fixture
+def logs(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    for name in ("broker 1/a.log", "broker 1/b%20+.log", "broker-2/c.log", "_temporary/x.log", "broker-2/.hidden"):
+        path = tmp_path / "logs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(ACCESS | {"resourceName": name}) + "\n")
+    return tmp_path / "logs"
+
+
+def names_of(log) -> list[str]:
+    return sorted(
+        name
+        for part in log.parts
+        for batch in read_part(part)
+        for name in batch.rows.column("resourceName").to_pylist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "is_prefix"),
+    [("", True), ("/broker 1", True), ("/broker 1/b%20+.log", False), ("/*/?.log", False), ("/broker*", True)],
+)
+def test_the_files_of_a_uri_are_read_as_on_this_machine(spark, logs, tmp_path, name, is_prefix):
+    copies = copies_of(spark, f"file://{logs}{name}")
+    assert copies.is_prefix is is_prefix
+    path = "hdfs://host/logs"
+    found = find_accesses([path], None, uri_copies={path: copies})
+    assert names_of(found) == names_of(find_accesses([f"{logs}{name}"], None))
+    assert all(file.path.startswith(f"file:{logs}") for file in found.files)
+    del found, copies
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+@pytest.mark.parametrize("how", ["deleted", "grown", "replaced"])
+def test_a_file_that_changes_meanwhile_is_refused(spark, logs, tmp_path, monkeypatch, how):
+    copy = storage.copy_to_local
+
+    def changed(session, name, target):
+        copy(session, name, target)
+        path = Path(name.removeprefix("file:"))
+        if how == "deleted":
+            path.unlink()
+        elif how == "grown":
+            path.write_text(path.read_text() * 2)
+        else:
+            path.write_text(path.read_text().replace("orders", "ORDERS"))
+
+    monkeypatch.setattr(module.storage, "copy_to_local", changed)
+    (logs / "broker-2" / "c.log").touch()
+    with pytest.raises(
+        FileChangedError, match=f"{'deleted' if how == 'deleted' else 'changed'} while it was being copied"
+    ):
+        copies_of(spark, f"file://{logs}/broker-2")
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_what_is_refused(spark, logs, tmp_path):
+    for name, why in (
+        ("/none", "no such file or directory, or no files in it"),
+        ("/n*", "no such file or directory, or no files in it"),
+        ("/_temporary/../empty", "no such file or directory, or no files in it"),
+        ("/hidden", "no files"),
+        ("/table", "has a table of Delta, Hudi or Iceberg"),
+        ("/table/day=1", "in the Delta table"),
+        ("/table/day=1/part.parquet", "in the Delta table"),
+    ):
+        (logs / "empty").mkdir(exist_ok=True)
+        (logs / "hidden").mkdir(exist_ok=True)
+        (logs / "hidden" / "_x").touch()
+        (logs / "table" / "_delta_log").mkdir(parents=True, exist_ok=True)
+        (logs / "table" / "_delta_log" / "0.json").write_text("{}")
+        (logs / "table" / "day=1").mkdir(exist_ok=True)
+        pq.write_table(pa.Table.from_pylist([ACCESS]), logs / "table" / "day=1" / "part.parquet")
+        with pytest.raises(ConfigError, match=why):
+            copies_of(spark, f"file://{logs}{name}")
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_which_paths_are_copied(spark, logs):
+    assert access_copies(spark, [str(logs), logs.as_uri(), "s3a://lake/x", "kafka://host:1/topic", "-"]) == {}
+    with pytest.raises(ConfigError, match="may hold credentials") as refused:
+        access_copies(spark, ["hdfs://user:hUsH@host/x"])
+    assert "hUsH" not in str(refused.value)
+    elsewhere = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://host:7077"))
+    with pytest.raises(
+        ConfigError, match=r"hdfs://host/x: is copied to .* which the workers of spark://host:7077 cannot"
+    ):
+        access_copies(elsewhere, ["hdfs://host/x"])  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="expected the Hadoop package of the store"):
+        access_copies(spark, ["nostore://host/x"])
