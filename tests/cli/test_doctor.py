@@ -48,7 +48,7 @@ def test_the_installation_is_examined_without_a_source():
     found = aclog("doctor").ok()
     checks = [line[6:].partition(":")[0] for line in found.lines]
     assert checks == [
-        *("aclog", "python", "libraries", "extra kafka", "extra zookeeper", "extra parquet", "extra spark"),
+        *("aclog", "python", "libraries", "extra kafka", "extra zookeeper", "extra parquet", "extra s3", "extra spark"),
         *("java", "clock", "contexts"),
     ]
     assert {line[:6] for line in found.lines} <= {"ok    ", "warn  "}
