@@ -36,6 +36,7 @@ EXCEPTIONS = {
     "snapshots/image_file.py": "image files are mapped, and made by a process, above 4 MiB",
     "server/controller/snapshot_generator.py": "as image_file.py",
     "server/telemetry.py": "counters: their lock is never held across a call that blocks",
+    "usage/index/stored.py": "an index in a store: only commands use it",
     "usage/index/tallies.py": "Spool: only commands use it",
 }
 """Files that reach the machine by themselves, and why."""
