@@ -22,9 +22,9 @@ from aclog.terminal.columns import OutputFormat, json_text
 from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import emit, note, notices_to, time_text
 from aclog.usage.accesses.access_log import check_no_tables, files_of, listed
+from aclog.usage.accesses.addresses import check_address, is_object_path, plain_name
 from aclog.usage.accesses.followed import FollowedLog
 from aclog.usage.accesses.lines import FileChangedError
-from aclog.usage.accesses.objects import check_address, is_object_path, plain_name
 from aclog.usage.accesses.table_formats import tables_among
 from aclog.usage.index.stored import check_directory
 from aclog.usage.window import UnreadAccesses

@@ -50,9 +50,10 @@ from aclog.usage.accesses.access_log import (
     find_accesses,
     has_local_times,
 )
+from aclog.usage.accesses.addresses import check_address, is_object_path, plain_name
 from aclog.usage.accesses.layouts import DEFAULT_PATTERN, Profile
 from aclog.usage.accesses.lines import LONGEST_LINE, LongLine, PinnedFile, StreamCopy
-from aclog.usage.accesses.objects import ObjectCopies, check_address, is_object_path, plain_name
+from aclog.usage.accesses.objects import ObjectCopies
 from aclog.usage.accesses.table_formats import NEWEST, TableMoment
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, Ranges
 from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules

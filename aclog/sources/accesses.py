@@ -26,6 +26,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.metalog.values import frozen
 from aclog.sources.acl_lines import STDIN, display_name, numbered
+from aclog.usage.accesses.addresses import is_object_path, plain_name
 from aclog.usage.accesses.containers import read_objects, texts_in
 from aclog.usage.accesses.globs import is_hidden
 from aclog.usage.accesses.layouts import RARE, Profile, cleaned, detect, read_text_line
@@ -39,7 +40,6 @@ from aclog.usage.accesses.lines import (
     once_each,
     packing_of,
 )
-from aclog.usage.accesses.objects import is_object_path, plain_name
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

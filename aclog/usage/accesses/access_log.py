@@ -31,6 +31,7 @@ from aclog.usage.accesses.access_batch import (
     form_of,
     read_kafka_lines,
 )
+from aclog.usage.accesses.addresses import check_address, is_object_path, plain_name
 from aclog.usage.accesses.avro_events import read_avro_events
 from aclog.usage.accesses.brokers import broker_of_path
 from aclog.usage.accesses.containers import foreign_authorizer
@@ -62,7 +63,7 @@ from aclog.usage.accesses.lines import (
     packing_in,
     packing_of,
 )
-from aclog.usage.accesses.objects import ObjectCopies, check_address, copies_of, is_object_path, plain_name
+from aclog.usage.accesses.objects import ObjectCopies, copies_of
 from aclog.usage.accesses.parquet import COLUMNS_READ, ParquetPart, Partition, parquet_parts, partition_of, read_parquet
 from aclog.usage.accesses.table_formats import NEWEST, TableCopy, TableMoment, check_loose_files, copied, tables_among
 
@@ -409,8 +410,8 @@ def find_accesses(
     made has its accesses and its rejected lines. Of the other files in a directory, those with a sign of an access are
     read, and a file with several names, or with copies, packed or not, once. `profile`: the layout that the user has
     stated. `streams`: the copies of the paths that are streams. A table of Delta or Iceberg is copied as of `moment`;
-    the objects of an S3 prefix are copied, and read as the files of a directory. `uri_copies`: the copies of paths in
-    other stores.
+    the objects of a prefix in a store are copied, and read as the files of a directory. `uri_copies`: the copies of
+    paths in other stores.
 
     Raises:
         ConfigError: no such file, a file of unknown form, records of another authorizer, an append to a table that is
