@@ -20,7 +20,7 @@ from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.protocol.session import SecurityProtocol
 from aclog.targets.cluster import exactly
 from benchmarks.report import Row
-from tests.support.kafka.jvm import PRODUCTION, PRODUCTION_HEAP, java_command
+from tests.support.kafka.jvm import PRODUCTION, java_command
 from tests.support.kafka.server import KafkaServer
 from tests.support.kafka.tools import MAINS, client_properties
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports, server_properties
@@ -60,7 +60,7 @@ def run(scratch: Path, rules: int, changes: int) -> Iterator[Row]:
     ports = Ports.free()
     home = scratch / "kafka"
     home.mkdir()
-    server = KafkaServer(home, server_properties(ports), port=ports.broker, heap=PRODUCTION_HEAP)
+    server = KafkaServer(home, server_properties(ports), port=ports.broker)
     server.options = PRODUCTION
     server.format(CLUSTER_ID, "--standalone")
     with server:

@@ -21,7 +21,7 @@ from aclog.targets.cluster import exactly, open_server_place
 from benchmarks.apply_changes import ADMIN, fill
 from benchmarks.estates.shape import rule
 from benchmarks.report import Row
-from tests.support.kafka.jvm import PRODUCTION, PRODUCTION_HEAP
+from tests.support.kafka.jvm import PRODUCTION
 from tests.support.kafka.server import KafkaServer
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports, server_properties
 
@@ -60,7 +60,7 @@ def run(scratch: Path, rules: int, removals: int) -> Iterator[Row]:
         ports = Ports.free()
         home = scratch / f"removals-{number}"
         home.mkdir()
-        server = KafkaServer(home, server_properties(ports), port=ports.broker, heap=PRODUCTION_HEAP)
+        server = KafkaServer(home, server_properties(ports), port=ports.broker)
         server.options = PRODUCTION
         server.format(CLUSTER_ID, "--standalone")
         with server:

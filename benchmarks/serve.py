@@ -28,7 +28,7 @@ from aclog.protocol.messages import build, encode_request
 from aclog.protocol.session import SecurityProtocol
 from benchmarks.measurement import percentile
 from benchmarks.report import Row
-from tests.support.kafka.jvm import PRODUCTION, PRODUCTION_HEAP
+from tests.support.kafka.jvm import PRODUCTION
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import KafkaServer, with_properties
 from tests.support.nodes.aclog_node import AclogProcess
@@ -38,7 +38,7 @@ CLIENTS = (1, 16, 64)
 VISIBLE_TARGET_MS = 20.0
 
 Node: TypeAlias = AclogProcess | RealNode
-_NODES: Mapping[str, Callable[..., Node]] = {"aclog": AclogProcess, "kafka": RealNode.in_production}
+NODES: Mapping[str, Callable[..., Node]] = {"aclog": AclogProcess, "kafka": RealNode.in_production}
 
 _VERSION = 3
 _CREATED = create_acls_body(_VERSION, [AclCreateResult()])
@@ -139,7 +139,7 @@ async def _visible(controller: int, broker: int, rounds: int, prefix: str) -> li
 def _rates(kind: str, scratch: Path, seconds: float) -> dict[int, tuple[Rate, Rate]]:
     """Return the rates through the broker and directly at the controller, by number of clients."""
     ports = Ports.free()
-    node = _NODES[kind](scratch / kind, ports).format().start()
+    node = NODES[kind](scratch / kind, ports).format().start()
     try:
         asyncio.run(creations(ports.broker, 4, seconds, "warm"))
         return {
@@ -186,7 +186,7 @@ def _without_broker(text: str) -> str:
 
 def _start_kafka(stack: ExitStack, home: Path, properties: str, port: int, flags: Sequence[str] = ()) -> None:
     home.mkdir(parents=True)
-    server = KafkaServer(home, properties, port=port, heap=PRODUCTION_HEAP)
+    server = KafkaServer(home, properties, port=port)
     server.options = PRODUCTION
     server.format(CLUSTER_ID, *flags)
     stack.enter_context(server)

@@ -10,10 +10,9 @@ import shutil
 import tempfile
 import time
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeAlias
 
 import psutil
 from attrs import evolve, frozen
@@ -23,9 +22,8 @@ from aclog.client.requests import DelegationToken, create_token
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.protocol.session import SecurityProtocol
 from benchmarks.report import Row
-from tests.support.kafka.real_node import RealNode
+from benchmarks.serve import NODES
 from tests.support.kafka.server import with_properties
-from tests.support.nodes.aclog_node import AclogProcess
 from tests.support.nodes.barrier import Barrier
 from tests.support.nodes.server_properties import Ports, server_properties
 
@@ -33,8 +31,6 @@ CLIENTS = 8
 SHARE = 0.5
 """Minimum ratio to Kafka's rate and CPU."""
 
-Node: TypeAlias = AclogProcess | RealNode
-_NODES: Mapping[str, Callable[..., Node]] = {"aclog": AclogProcess, "kafka": RealNode.in_production}
 
 _ADMIN = ClientSecurity(
     security_protocol=SecurityProtocol.SASL_PLAINTEXT,
@@ -104,7 +100,7 @@ def _costs(kind: str, scratch: Path, count: int) -> tuple[_Cost, _Cost, _Cost]:
     """Return the costs of creating a token, of its first login, and of its second."""
     ports = Ports.free()
     properties = with_properties(server_properties(ports), delegation_token_secret_key="a-secret-of-benchmarks")
-    node = _NODES[kind](scratch / kind, ports, properties).format().start()
+    node = NODES[kind](scratch / kind, ports, properties).format().start()
     barrier = Barrier(ports)
     try:
         process, warm, made = psutil.Process(node.pid), [], []

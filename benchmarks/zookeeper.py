@@ -25,7 +25,7 @@ from aclog.zookeeper.client import zk_settings
 from aclog.zookeeper.connect import open_client
 from aclog.zookeeper.znodes import AclEntry, encode_acls, entry_of, resource_path
 from benchmarks.report import Row
-from tests.support.kafka.jvm import PRODUCTION, PRODUCTION_HEAP
+from tests.support.kafka.jvm import PRODUCTION
 from tests.support.zookeeper.real_acl_authorizer import Ask, RealAclAuthorizer
 from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
 
@@ -165,7 +165,7 @@ def run(scratch: Path, rules: int, changes: int) -> Iterator[Row]:
     """Yield rows for a store with `rules` ACLs, and `changes` changes observed and made by each side."""
     with (
         ZooKeeperServer(scratch / "zookeeper", heap="1g") as server,
-        RealAclAuthorizer(heap=PRODUCTION_HEAP, options=PRODUCTION) as real,
+        RealAclAuthorizer(options=PRODUCTION) as real,
         zookeeper_client(server.connect) as client,
     ):
         store = AclStore(client=open_client(zk_settings({"zookeeper.connect": server.connect})))

@@ -26,7 +26,7 @@ from aclog.usage.accesses.addresses import check_address, is_object_path, plain_
 from aclog.usage.accesses.followed import FollowedLog
 from aclog.usage.accesses.lines import FileChangedError
 from aclog.usage.accesses.table_formats import tables_among
-from aclog.usage.index.stored import check_directory
+from aclog.usage.index.stored import StoredIndex, index_place
 from aclog.usage.window import UnreadAccesses
 
 MOST_INTERVAL: Final = 86_400.0
@@ -135,11 +135,13 @@ def file_feed(flags: AccessesFlags) -> Iterator[FileFeed]:
 
 def check_index(index: str) -> Path:
     """Return the directory of an index. Raises ConfigError: it is in a store."""
-    return check_directory(
-        index,
-        "--follow adds a batch per interval, and each would be a new object with the whole index: run the command as a "
-        "scheduled job without --follow",
-    )
+    place = index_place(index)
+    if isinstance(place, StoredIndex):
+        raise ConfigError(
+            f"--index {place.address}: expected a directory of this machine: --follow adds a batch per interval, and "
+            "each would be a new object with the whole index: run the command as a scheduled job without --follow"
+        )
+    return place
 
 
 @define(eq=False, kw_only=True)

@@ -336,21 +336,18 @@ def update_from_topic(
 
     `settings`, `place`, `configs`: as of update_index, which also has the errors.
     """
-    added, is_stored = list[AddedRun](), not isinstance(index_place(place), Path)
+    added, is_stored, ended = list[AddedRun](), not isinstance(index_place(place), Path), None
     printed = partial(print_taken, output)
     try:
         with writing_index(place, kept=NothingTakenError) as index:
             runs = IndexRuns(index=index, settings=settings, configs=configs)
             _add_batches(feed, runs, source, added.append if is_stored else printed)
-    except NothingTakenError:
-        _print_all(added, printed)
-        raise
-    _print_all(added, printed)
-
-
-def _print_all(added: Sequence[AddedRun], printed: Callable[[AddedRun], None]) -> None:
+    except NothingTakenError as error:
+        ended = error
     for each in added:
         printed(each)
+    if ended is not None:
+        raise ended
 
 
 def _add_batches(feed: TopicFeed, runs: IndexRuns, source: SourceFlags, added: Callable[[AddedRun], None]) -> None:

@@ -1,7 +1,7 @@
 """Access logs in an object store: a prefix, of which every object is copied and then read as a file is.
 
 A log is read several times, and by several processes, and a packed one from its beginning: from copies on the disk of
-temporary files. Spark reads objects where they are (`aclog spark ingest`). Addresses, and the stores: `addresses.py`.
+temporary files. Spark reads objects where they are (`aclog spark ingest`). Addresses: `addresses.py`.
 """
 
 import re
@@ -13,13 +13,14 @@ from pathlib import Path, PurePosixPath
 from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
 from typing import Any, Final, Self
+from urllib.parse import quote
 from weakref import finalize
 
 from attrs import field
 
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.values import define
-from aclog.usage.accesses.addresses import Opened, store_of
+from aclog.metalog.values import define, frozen
+from aclog.usage.accesses.addresses import SCHEME, check_address
 from aclog.usage.accesses.globs import is_hidden
 from aclog.usage.accesses.lines import TABLES, FileChangedError, PinnedFile
 from aclog.usage.accesses.table_formats import MARKERS, Places, is_of_log
@@ -48,9 +49,9 @@ class ObjectCopies:
     def of(cls, path: str) -> Self:
         """Copy one object, or all below a prefix but those with names that begin with `.` or `_`.
 
-        `path` is an address of one of `addresses.STORES`, such as s3://BUCKET/PREFIX, and may end in options of
-        pyarrow's file system of that store: `?region=eu-west-1`, or `?endpoint_override=HOST:PORT&scheme=http` of
-        another server. Credentials are those of the environment: variables, files of a profile, a role.
+        `path` is s3://BUCKET/PREFIX, and may end in the options of pyarrow.fs.S3FileSystem: `?region=eu-west-1`, or
+        `?endpoint_override=HOST:PORT&scheme=http` of another store. Credentials are those of the AWS SDK: variables,
+        files of a profile, a role.
 
         Raises:
             ConfigError: no such object, a table of Delta, Hudi or Iceberg, or the store or the disk has an error.
@@ -59,13 +60,10 @@ class ObjectCopies:
         """
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - few logs are in a store
 
-        store = store_of(path)
-        if store is None:
-            raise ValueError("not an address of a store")
-        store.check(path)
+        check_address(path)
         address, directory = path.partition("?")[0], mkdtemp(prefix="aclog-")
         try:
-            opened = store.open(path)
+            opened = _opened(path)
             infos, is_prefix = _listing(opened)
             _check_no_table(opened, [each.path for each in infos])
             read = [
@@ -112,9 +110,41 @@ def copies_of(path: str) -> ObjectCopies:
     return copies[path]
 
 
-def _listing(opened: Opened) -> tuple[list[Any], bool]:
+@frozen(kw_only=True)
+class _Opened:
+    """An address, and the file system that has its objects."""
+
+    address: str
+    """Without options."""
+    files: Any
+    """A pyarrow.fs.FileSystem."""
+    base: str
+    """The path of the address in the file system: BUCKET/PREFIX."""
+
+
+def _opened(path: str) -> _Opened:
+    """Open an address that was checked. Raises ConfigError, OSError."""
+    import pyarrow as pa  # noqa: PLC0415 - few logs are in a store, and loading its client takes a second
+    from pyarrow import fs  # noqa: PLC0415
+
+    address, _, options = path.partition("?")
+    bucket, _, prefix = address.removeprefix(SCHEME).partition("/")
+    quoted = f"{SCHEME}{bucket}/{quote(prefix)}"
+    try:
+        files, base = fs.FileSystem.from_uri(f"{quoted}?{options}" if options else quoted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ConfigError(f"{address}: {str(error).splitlines()[0]}") from error
+    return _Opened(address=address, files=files, base=base)
+
+
+def _name(path: str) -> str:
+    """Return the address of a path of the file system."""
+    return f"{SCHEME}{path}"
+
+
+def _listing(opened: _Opened) -> tuple[list[Any], bool]:
     """Return the objects of an address by name, and whether it is a prefix. Raises OSError."""
-    from pyarrow import fs  # noqa: PLC0415 - few logs are in a store, and loading its client takes a second
+    from pyarrow import fs  # noqa: PLC0415 - as above
 
     one = opened.files.get_file_info(opened.base)
     if one.type is fs.FileType.File:
@@ -123,14 +153,14 @@ def _listing(opened: Opened) -> tuple[list[Any], bool]:
     return sorted((each for each in listed if each.type is fs.FileType.File), key=lambda each: each.path), True
 
 
-def _check_no_table(opened: Opened, paths: Collection[str]) -> None:
+def _check_no_table(opened: _Opened, paths: Collection[str]) -> None:
     """Raise ConfigError if there is a table, whose files also have rows that were deleted or rewritten."""
     for path in paths:
         if is_of_log(path):
-            raise of_table(f"{opened.address}: has a table of Delta, Hudi or Iceberg ({opened.named(path)})")
+            raise of_table(f"{opened.address}: has a table of Delta, Hudi or Iceberg ({_name(path)})")
 
 
-def _check_not_in_table(opened: Opened) -> None:
+def _check_not_in_table(opened: _Opened) -> None:
     """Raise ConfigError if objects are in a table above their address. Raises OSError: the store refuses the list."""
     from pyarrow import fs  # noqa: PLC0415 - as above
 
@@ -147,7 +177,7 @@ def _check_not_in_table(opened: Opened) -> None:
     for directory in PurePosixPath(opened.base).parents[:-1]:
         table = places.root(str(directory))
         if table is not None:
-            raise of_table(f"{opened.address}: in the {table.format} table {opened.named(table.path)}")
+            raise of_table(f"{opened.address}: in the {table.format} table {_name(table.path)}")
 
 
 def of_table(what: str) -> ConfigError:
@@ -161,12 +191,12 @@ def is_of_table(file: PinnedFile) -> bool:
         return copy.read(4).startswith(_MAGIC)
 
 
-def _copied(opened: Opened, info: Any, place: Path) -> PinnedFile:
+def _copied(opened: _Opened, info: Any, place: Path) -> PinnedFile:
     """Copy an object. Raises ConfigError, OSError: it cannot be; FileChangedError: it was replaced or deleted.
 
     Each block is a request of its own, so that blocks of two objects of one name could come together.
     """
-    name, store, size = opened.named(info.path), opened.files, 0
+    name, store, size = _name(info.path), opened.files, 0
     try:
         with store.open_input_stream(info.path, compression=None) as stream, place.open("wb") as copy:
             version = _version(stream)

@@ -27,7 +27,7 @@ from attrs import field
 from aclog.installation import install_command
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import define, frozen
-from aclog.usage.accesses.addresses import BUCKET, S3, SCHEME, check_s3_address, plain_name
+from aclog.usage.accesses.addresses import BUCKET, SCHEME, check_address, is_object_path, plain_name
 from aclog.usage.index.database import FILE
 from aclog.usage.index.usage_index import UsageIndex
 
@@ -63,7 +63,7 @@ class StoredIndex:
     def of(cls, path: str) -> Self:
         """Read s3://BUCKET/PREFIX?OPTIONS, or s3a://. Raises ConfigError, which names no credentials."""
         plain = plain_name(path)
-        check_s3_address(plain, CREDENTIALS)
+        check_address(plain, CREDENTIALS)
         address, _, query = plain.partition("?")
         bucket, _, prefix = address.removeprefix(SCHEME).partition("/")
         if not BUCKET.fullmatch(bucket):
@@ -120,7 +120,7 @@ def index_place(index: Path | str) -> Path | StoredIndex:
 
     """
     text = str(index)
-    if isinstance(index, str) and S3.owns(text):
+    if isinstance(index, str) and is_object_path(text):
         return StoredIndex.of(text)
     plain = plain_name(text)
     match = _URI.match(plain)
@@ -130,14 +130,6 @@ def index_place(index: Path | str) -> Path | StoredIndex:
     if isinstance(index, Path):
         raise ConfigError(f"--index: a URI of {scheme} as a Path, which has lost slashes: expected it as text")
     raise ConfigError(f"--index: an index in a store of {scheme}: is not supported: expected {EXPECTED}")
-
-
-def check_directory(index: str, why: str) -> Path:
-    """Return the directory that a flag names. Raises ConfigError: it names a store; `why` not one."""
-    place = index_place(index)
-    if isinstance(place, StoredIndex):
-        raise ConfigError(f"--index {place.address}: expected a directory of this machine: {why}")
-    return place
 
 
 # What commands do with an index.
@@ -197,8 +189,8 @@ def writing_index(index: Path | str, *, kept: type[Exception] | tuple[()] = ()) 
             except kept as error:
                 ended = error
         _check_whole(file)
-        if _digest(file) != before:
-            store.replace(file, version)
+        if (digest := _digest(file)) != before:
+            store.replace(file, digest, version)
         if ended is not None:
             raise ended
 
@@ -368,9 +360,14 @@ class _Store:
 
     # writing
 
-    def replace(self, file: Path, tag: str | None) -> None:
-        """Put a file in place of the version with this ETag, or of none. Raises ConfigError, as writing_index."""
-        address, digest = self.place.address, _digest(file)
+    def replace(self, file: Path, digest: bytes, tag: str | None) -> None:
+        """Put a file, of this SHA-256, in place of the version with this ETag, or of none.
+
+        Raises:
+            ConfigError: as writing_index.
+
+        """
+        address = self.place.address
         if (size := file.stat().st_size) > _LARGEST:
             raise ConfigError(
                 f"{address}: the index has {size:,} bytes: expected at most {_LARGEST:,}, which S3 takes in one put: "

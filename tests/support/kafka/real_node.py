@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Self
 
-from tests.support.kafka.jvm import KAFKA_VERSION, PRODUCTION, PRODUCTION_HEAP
+from tests.support.kafka.jvm import KAFKA_VERSION, PRODUCTION
 from tests.support.kafka.server import KafkaServer
 from tests.support.nodes.server_properties import ADMIN_SCRAM, CLUSTER_ID, Ports, server_properties
 
@@ -45,7 +45,7 @@ class RealNode:
     @classmethod
     def in_production(cls, home: Path, ports: Ports, properties: str | None = None) -> Self:
         """Return a node with the heap and the flags of kafka-server-start.sh, for benchmarks."""
-        node = cls(home, ports, properties, heap=PRODUCTION_HEAP)
+        node = cls(home, ports, properties)
         node._server.options = PRODUCTION
         return node
 

@@ -1,8 +1,7 @@
-"""Object stores as a test of several stores sees them: a bucket of S3, by the object store of the tests."""
+"""A bucket of S3 with its traffic, by the object store of the tests."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from attrs import define, field
 
@@ -31,33 +30,9 @@ class Traffic:
         return self.hook(request)
 
 
-class CloudStore(Protocol):
-    """A bucket or a container with the name `logs`."""
-
-    traffic: Traffic
-
-    @property
-    def root(self) -> str:
-        """Its address, without a slash at the end."""
-        ...
-
-    @property
-    def options(self) -> str:
-        """What comes after an address: `?KEY=VALUE...`."""
-        ...
-
-    def put(self, name: str, content: bytes) -> None:
-        """Create or replace an object."""
-        ...
-
-    def remove(self, name: str) -> None:
-        """Delete an object."""
-        ...
-
-
 @define(kw_only=True)
 class S3Bucket:
-    """A bucket of the object store of the tests."""
+    """A bucket `logs` of the object store of the tests: `root` is its address, `options` comes after an address."""
 
     traffic: Traffic
     options: str
@@ -65,11 +40,11 @@ class S3Bucket:
     root: str = "s3://logs"
 
     def put(self, name: str, content: bytes) -> None:
-        """See CloudStore."""
+        """Create or replace an object."""
         self.objects[f"logs/{name}"] = content
 
     def remove(self, name: str) -> None:
-        """See CloudStore."""
+        """Delete an object."""
         self.objects.pop(f"logs/{name}", None)
 
 
