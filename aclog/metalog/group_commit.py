@@ -6,7 +6,8 @@ finished batch without computing the CRC again.
 
 Callers acknowledged together tend to append again together, one shortly after the other: a commit that started with
 the first of them would leave the others to the next one. So the commit thread lingers, until as many batches wait as
-the last group had, or until none has arrived for as long as the last commit took. A single writer never lingers.
+the last group had, or until none has arrived for as long as the last commit took, but no longer than a tenth of a
+second: a commit may have been slow for once. A single writer never lingers.
 """
 
 import threading
@@ -28,6 +29,9 @@ MAX_BATCH_BYTES = 8 << 20
 
 MAX_WAITING_BYTES = 64 << 20
 """Bound on queued bytes: a caller that never waits for its futures gets an error before memory runs out."""
+
+_LONGEST_LINGER = 0.1
+"""In seconds, for one group."""
 
 Commit: TypeAlias = Callable[[Sequence[bytes], Sequence[int]], int]
 """Called with batches and their end offsets: writes at least the first, durably, publishes; returns the count."""
@@ -205,11 +209,12 @@ class GroupCommit:
             return bool(self._in_commit)
 
     def _linger(self) -> None:
-        arrived = 0
-        self._linger_for = self._last_size
-        while arrived < len(self._waiting) < self._linger_for and not self._closing:
+        arrived, left = 0, _LONGEST_LINGER
+        self._linger_for, end = self._last_size, clock.monotonic() + left
+        while arrived < len(self._waiting) < self._linger_for and not self._closing and left > 0:
             arrived = len(self._waiting)
-            self._work.wait(self._last_seconds)
+            self._work.wait(min(self._last_seconds, left))
+            left = end - clock.monotonic()
         self._linger_for = 1
 
     def _fail(self, error: Exception) -> None:

@@ -4,6 +4,7 @@ from concurrent.futures import FIRST_EXCEPTION, wait
 
 import pytest
 
+from aclog.metalog import group_commit
 from aclog.metalog.batches import build_batch
 from aclog.metalog.committed_log import Appended
 from aclog.metalog.errors import LogError, UncertainError
@@ -116,4 +117,22 @@ def test_a_commit_that_fails_says_whether_its_batches_may_be_in_the_log(kind):
     queue, first, second, go_on = committing(fail)
     go_on.set()
     assert [type(each.exception(30)) for each in (first, second)] == [kind, LogError]
+    queue.close()
+
+
+def test_a_group_does_not_linger_as_long_as_a_slow_commit_took(monkeypatch):
+    """A second batch of a group that does not come again: the first one is committed without it."""
+    now = [0.0]
+    monkeypatch.setattr(group_commit.clock, "monotonic", lambda: now[0])
+
+    def slow():
+        now[0] += 1000.0
+        return 1
+
+    queue, first, second, go_on = committing(slow)
+    batch = build_batch([b"x"], base_offset=0, leader_epoch=1, timestamp=0)
+    third = queue.submit(batch, 1, 1)  # in the group of the second
+    go_on.set()
+    assert [each.result(30).last_offset for each in (first, second, third)] == [0, 1, 2]
+    assert queue.submit(batch, 1, 1).result(30).last_offset == 3
     queue.close()
