@@ -223,6 +223,10 @@ class StandardAclWithId:
         return {**row, **_symbols_as_texts(acl)} if is_symbolic(acl) else row
 
 
+make_rule = maker(StandardAclWithId, "id", "acl")
+"""Makes a rule of its id and its ACL."""
+
+
 @frozen(kw_only=True)
 class AclBindingFilter:
     """A filter for ACLs (AclBindingFilter): None and the ANY codes match everything.
@@ -367,7 +371,7 @@ def rule_of_object(value: dict[str, object]) -> StandardAclWithId:
         ConfigError: a key is missing, an enum name is unknown, or the id is not a UUID in Kafka's base64 form.
 
     """
-    return StandardAclWithId(id=_id(value), acl=_plain_acl(value) or _checked_acl(value))
+    return make_rule(_id(value), _plain_acl(value) or _checked_acl(value))
 
 
 def object_of_rule(acl: StandardAcl) -> dict[str, str]:
@@ -404,14 +408,14 @@ def _plain_acl(value: Mapping[str, Any]) -> StandardAcl | None:
         name, principal, host = value["resourceName"], value["principal"], value["host"]
         if not (name.isascii() and principal.isascii() and host.isascii()) or _SYMBOLIC in value:
             return None
-        return StandardAcl(
-            resource_type=_RESOURCE_TYPES[value["resourceType"]],
-            resource_name=name,
-            pattern_type=_PATTERN_TYPES[value["patternType"]],
-            principal=principal,
-            host=host,
-            operation=_OPERATIONS[value["operation"]],
-            permission_type=_PERMISSION_TYPES[value["permissionType"]],
+        return make_acl(
+            _RESOURCE_TYPES[value["resourceType"]],
+            name,
+            _PATTERN_TYPES[value["patternType"]],
+            principal,
+            host,
+            _OPERATIONS[value["operation"]],
+            _PERMISSION_TYPES[value["permissionType"]],
         )
     except (KeyError, AttributeError, TypeError):  # a missing key, an unknown name, a number, a list
         return None

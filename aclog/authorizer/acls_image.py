@@ -27,6 +27,7 @@ from aclog.authorizer.acl import (
     is_cidr,
     is_symbolic,
     record_of,
+    rule_of,
     rule_of_object,
 )
 from aclog.authorizer.codes import AclOperation, ResourceType
@@ -332,8 +333,23 @@ class AclsImage:
         return next((rule.id for rule in queries.rules_of(self.index, resource, subject) if rule.acl == acl), None)
 
     def __iter__(self) -> Iterator[StandardAclWithId]:
-        for _, resource in self.index.resources():
-            yield from queries.rules_of(self.index, resource)
+        if len(self.index.base) < _MANY:
+            for _, resource in self.index.resources():
+                yield from queries.rules_of(self.index, resource)
+            return
+        from aclog.authorizer.index.rule_columns import base_rules  # noqa: PLC0415 - no decision needs it
+
+        yield from base_rules(self.index)
+        yield from map(rule_of, self.index.overlay.added.values())
+
+    def without_ids(self) -> list[StandardAcl]:
+        """Return all ACLs without their ids, in the order of iteration."""
+        if len(self.index.base) < _MANY:
+            return [rule.acl for rule in self]
+        from aclog.authorizer.index.rule_columns import base_acls  # noqa: PLC0415 - as above
+
+        acls = [acl for _, some in base_acls(self.index) for acl in some]
+        return acls + [acl_of(record) for record in self.index.overlay.added.values()]
 
     def ids(self, low: int = 0, high: int = 1 << 128) -> Iterator[UUID]:
         """Yield the ids in [low, high), given as integers, in ascending order, lazily."""
@@ -454,7 +470,7 @@ def _unpickled(data: bytes, checksum: int, documented: bool, cidr: bool) -> Acls
 # As objects, a hundred thousand ACLs take a second to create and hash; as bytes, a tenth of that.
 
 
-_MANY_CONTENTS = 1_000
+_MANY = 1_000
 """ACLs from which on columns are faster than one record after the other, numpy's import included."""
 _SHORT = 0x7E
 """The most bytes of a text whose length takes one byte."""
@@ -466,7 +482,7 @@ def contents_of(acls: AclsImage) -> set[bytes]:
     """Return the contents of all ACLs of an image."""
     if _has_tags(acls):
         return {content_of(rule.acl) for rule in acls}
-    if len(acls.index.base) < _MANY_CONTENTS:
+    if len(acls.index.base) < _MANY:
         return {record[ACL_CONTENT:] for record in acls.records()}
     from aclog.authorizer.index.rule_columns import base_contents  # noqa: PLC0415 - no decision needs it
 
@@ -478,7 +494,7 @@ def ids_by_content(acls: AclsImage) -> dict[bytes, bytes]:
     """Return the 16 bytes of the id of each ACL of an image that has one, by its content."""
     if _has_tags(acls) or not acls.index.base.has_ids:
         return {content_of(rule.acl): rule.id.bytes for rule in acls if rule.id is not None}
-    if len(acls.index.base) < _MANY_CONTENTS:
+    if len(acls.index.base) < _MANY:
         return {record[ACL_CONTENT:]: record[ACL_CONTENT - 16 : ACL_CONTENT] for record in acls.records()}
     from aclog.authorizer.index.rule_columns import base_contents  # noqa: PLC0415 - as above
 

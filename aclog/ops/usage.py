@@ -915,7 +915,7 @@ def suggest_least(
             unread=unread,
             ranges_allow=kafka is None,
         )
-        suggestion = accesses.suggest([rule.acl for rule in acls], question)
+        suggestion = accesses.suggest(acls.without_ids(), question)
     with progress("proving"):
         deciding = (settings,) if kafka is None else tuple(map(settings.of_generation, Generation))
         proof, *_ = [accesses.prove(image.acls, suggestion.acls, one) for one in deciding]

@@ -124,7 +124,7 @@ class InParts:
 
     def prove(self, old: AclsImage, new: Iterable[StandardAcl], settings: Settings) -> Proof:
         """Do the same."""
-        states = States.of(old, new, settings)
+        states = States.of(old, new, settings, Rules.of_image(old))
         replayed = sum(self.each(self.parts, partial(_proving, states.before, states.after, settings)))
         states.check()
         return Proof(replayed=replayed)

@@ -46,10 +46,10 @@ def prove(
         SuggestionError: an access is decided differently, or a denied request would be allowed.
 
     """
-    states = States.of(old, new, settings)
     accesses = parse_columns([counted.column(name) for name in REQUEST_COLUMNS])
     if before is None or before.settings != settings or before.rules.intervals.kafka is not None:
-        before = Decided.of(accesses, states.before, settings)
+        before = Decided.of(accesses, Rules.of_image(old), settings)
+    states = States.of(old, new, settings, before.rules)
     check_decisions(counted, before, Decided.of(accesses, states.after, settings))
     states.check()
     return Proof(replayed=int(np.asarray(counted.column("count")).sum()))
@@ -66,8 +66,8 @@ class States:
     settings: Settings
 
     @classmethod
-    def of(cls, old: AclsImage, new: Iterable[StandardAcl], settings: Settings) -> Self:
-        """Take the present ACLs, and those of a suggestion."""
+    def of(cls, old: AclsImage, new: Iterable[StandardAcl], settings: Settings, before: Rules) -> Self:
+        """Take the present ACLs, which are `before` in another form, and those of a suggestion."""
         image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in new)
         present, after = (
             each.with_options(documented=settings.documented, cidr=settings.cidr) for each in (old, image)
@@ -75,7 +75,7 @@ class States:
         return cls(
             present=present,
             suggested=after,
-            before=Rules.of_image(present),
+            before=before,
             after=Rules.of_image(after),
             settings=settings,
         )

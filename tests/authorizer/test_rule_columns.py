@@ -14,6 +14,7 @@ from aclog.authorizer import acls_image
 from aclog.authorizer.acl import AclBindingFilter, rule_fields, rule_json
 from aclog.authorizer.acls_image import AclsImage, content_of, contents_of, ids_by_content
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.index import rule_columns
 from aclog.authorizer.index.rule_lines import sorted_lines
 from aclog.metalog.errors import SYMBOL_START, DecodeError
 from tests.authorizer.test_acls_image import by_changes, estates, examples, with_ids
@@ -110,7 +111,22 @@ def test_contents_in_columns_are_those_of_the_objects(estate, seed, merged, bare
     image = image.merged() if merged else image
     if bare:
         image = AclsImage.from_acls([rule.__class__(id=None, acl=rule.acl) for rule in image])
-    with patch.object(acls_image, "_MANY_CONTENTS", 0):
+    with patch.object(acls_image, "_MANY", 0):
         contents, ids = contents_of(image), ids_by_content(image)
     assert contents == {content_of(rule.acl) for rule in image}
     assert ids == {content_of(rule.acl): rule.id.bytes for rule in image if rule.id is not None}
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(estate=estates.estates(odd=True), seed=st.integers(0, 2**32), merged=st.booleans(), bare=st.booleans())
+def test_iteration_in_columns_has_the_acls_of_that_by_object(estate, seed, merged, bare):
+    """Also over several parts, changes, and codes that only the records have."""
+    image = by_changes(with_ids(estate.acls), Random(seed))
+    image = image.merged() if merged else image
+    if bare:
+        image = AclsImage.from_acls([rule.__class__(id=None, acl=rule.acl) for rule in image])
+    with patch.object(acls_image, "_MANY", 0), patch.object(rule_columns, "_ROWS_AT_ONCE", 3):
+        rules, acls = list(image), image.without_ids()
+    assert Counter(rules) == Counter(image)
+    assert acls == [rule.acl for rule in rules]
+    assert Counter(acls) == Counter(image.without_ids())

@@ -6,6 +6,7 @@ import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -811,11 +812,13 @@ class Rows:
 def rows_of_acls(acls: Iterable[StandardAclWithId]) -> Rows:
     """Return the rows of ACLs given as objects."""
     rules = list(acls)
+    code, text = [bytes((number,)) for number in range(256)], layout.compact
+    often = cache(layout.compact)  # most principals and hosts have several ACLs
     resources = [
-        bytes((r.acl.resource_type & 0xFF,)) + layout.compact(r.acl.resource_name) + bytes((r.acl.pattern_type & 0xFF,))
-        for r in rules
+        b"".join((code[a.resource_type & 0xFF], text(a.resource_name), code[a.pattern_type & 0xFF]))
+        for a in (r.acl for r in rules)
     ]
-    pairs = [layout.compact(r.acl.principal) + layout.compact(r.acl.host) for r in rules]
+    pairs = [often(a.principal) + often(a.host) for a in (r.acl for r in rules)]
     ids = b"".join(r.id.bytes if r.id is not None else bytes(16) for r in rules)
     return _encoded(
         _whole(layout.ByteStrings.of(resources)),

@@ -7,10 +7,12 @@ dictionary of Arrow or an array of objects takes them.
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING
+from uuid import UUID
 
-from aclog.authorizer.acl import AclBindingFilter, StandardAclWithId, rule_of
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId, make_acl, make_rule, rule_of
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index import layout
 from aclog.authorizer.index.acl_index import AclIndex
@@ -80,6 +82,65 @@ def rule_columns(index: AclIndex, acl_filter: AclBindingFilter) -> RuleColumns |
         ids=_id_texts(_ids(base)[rows]) if base.has_ids else None,
         added=[rule for rule in map(rule_of, index.overlay.added.values()) if filter_matches(acl_filter, rule.acl)],
     )
+
+
+_ROWS_AT_ONCE = 1 << 14
+"""Rows whose texts are decoded at once, which bounds the memory of a caller that keeps none of the ACLs."""
+
+
+def base_acls(index: AclIndex) -> Iterator[tuple[Int64s, Iterator[StandardAcl]]]:
+    """Yield the ACLs of the base that were not removed, in parts: their rows, and the ACL of each, with raw codes.
+
+    A resource, a principal or a host of a part is decoded once, however many ACLs have it.
+    """
+    base = index.base
+    (keys, *edges), pairs = key_bytes(base.resources), pair_texts(base)
+    resource_of, pair_of = row_keys(base)
+    operations, permissions = np.frombuffer(base.operations, np.int8), np.frombuffer(base.permissions, np.int8)
+    signed = keys.view(np.int8)
+    rows = np.arange(len(base), dtype=np.int64)
+    if index.overlay.removed:
+        rows = np.delete(rows, np.fromiter(index.overlay.removed, np.int64))
+    for low in range(0, len(rows), _ROWS_AT_ONCE):
+        some = rows[low : low + _ROWS_AT_ONCE]
+        resources, resource_at = np.unique(resource_of[some], return_inverse=True)
+        some_pairs, pair_at = np.unique(pair_of[some], return_inverse=True)
+        starts, ends = (edge[resources] for edge in edges)
+        names = _decoded(_names(keys, starts, ends))
+        principals, hosts = (_decoded(texts.take(some_pairs)) for texts in pairs)
+        types, patterns = signed[starts][resource_at].tolist(), signed[ends - 1][resource_at].tolist()
+        if base.raw_codes:
+            for at, row in enumerate(some.tolist()):
+                types[at], patterns[at] = base.raw_codes.get(row) or (types[at], patterns[at])
+        by_row = resource_at.tolist(), pair_at.tolist()
+        yield (
+            some,
+            map(
+                make_acl,
+                types,
+                map(names.__getitem__, by_row[0]),
+                patterns,
+                map(principals.__getitem__, by_row[1]),
+                map(hosts.__getitem__, by_row[1]),
+                operations[some].tolist(),
+                permissions[some].tolist(),
+            ),
+        )
+
+
+def base_rules(index: AclIndex) -> Iterator[StandardAclWithId]:
+    """Yield the same ACLs with their ids."""
+    base = index.base
+    for rows, acls in base_acls(index):
+        ids: Iterable[UUID | None] = repeat(None)
+        if base.has_ids:
+            data = _ids(base)[rows].tobytes()
+            ids = (UUID(bytes=data[at : at + _ID_BYTES]) for at in range(0, len(data), _ID_BYTES))
+        yield from map(make_rule, ids, acls)
+
+
+def _decoded(texts: layout.ByteStrings) -> list[str]:
+    return [text.decode() for text in texts.values()]
 
 
 def record_columns(columns: AclColumns) -> RuleColumns:

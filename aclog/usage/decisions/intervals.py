@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from attrs import evolve, field
 from numpy.typing import NDArray
 
-from aclog.authorizer.acl import is_cidr
+from aclog.analysis.rows.rule_tables import rules_arrow
+from aclog.authorizer.acl import AclBindingFilter, is_cidr
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index.base import Base
@@ -23,7 +24,7 @@ from aclog.authorizer.settings import Settings, controllers_decide
 from aclog.metalog.columns import AclColumns, Bools, Int64s, read_acls
 from aclog.metalog.records import FRAME_VERSION, RecordType
 from aclog.metalog.values import define, frozen
-from aclog.usage.arrow import ACL_FIELDS, acl_structs
+from aclog.usage.arrow import ACL_FIELDS
 from aclog.usage.decisions.access_columns import AccessColumns
 from aclog.usage.decisions.decisions import (
     DecidingGenerations,
@@ -104,17 +105,13 @@ class AclIntervals:
 
 
 def rule_table(image: AclsImage) -> pa.Table:
-    """Return all ACLs of an image in the columns RULE_COLUMNS."""
-    values = list(image.records())
-    buffer, ends = b"".join(values), _ends(values)
-    columns, odd = read_acls(buffer, ends - np.fromiter(map(len, values), np.int64, len(values)), ends)
-    if len(odd):  # records with unknown tagged fields, rare: take the slow path for all
-        rows = [rule.to_dict() for rule in image]
-        return pa.table({name: pa.array([row[name] for row in rows], pa.string()) for name in RULE_COLUMNS})
-    table = pa.Table.from_struct_array(acl_structs(buffer, columns)).select(RULE_COLUMNS)
+    """Return all ACLs of an image in the columns RULE_COLUMNS; the id is null if the source has no ids."""
+    columns = image.columns(AclBindingFilter())
+    assert columns is not None  # noqa: S101 - the filter has no name
+    table = rules_arrow(columns).select(RULE_COLUMNS)
     if image.index.base.has_ids:
         return table
-    # ACLs read from JSON lines or the admin API have no ids, and made-up ones must not be shown
+    # the ids of changes to a base without ids are made up, and must not be shown
     return table.set_column(len(RULE_COLUMNS) - 1, "id", pa.nulls(len(table), pa.string()))
 
 
