@@ -13,7 +13,7 @@ import numpy as np
 from attrs import evolve, field
 
 from aclog.analysis.intents import Intent, needs_of
-from aclog.authorizer.acl import StandardAcl, acl_text, code_name, is_cidr, parse_cidr
+from aclog.authorizer.acl import StandardAcl, acl_text, code_name, is_cidr, make_acl, parse_cidr
 from aclog.authorizer.codes import (
     CLUSTER_NAME,
     WILDCARD,
@@ -360,25 +360,23 @@ def literal_grants(needs: Needs, rows: Int64s, present: RuleIndex) -> Iterator[G
         if rules is None:
             rules = on_places[key[0], key[1]] = list(present.on_name(kind, name, principal))
         covering = [rule for rule in rules if allows(rule, key[2])]
+        names = frozenset((name,))
+        if len(covering) == 1:  # nearly always: it covers every host that was used
+            rule = covering[0]
+            pattern = _pattern(kind, name, covering, rule.host, settings)
+            acl = make_acl(kind, pattern[1], pattern[0], principal, rule.host, key[2], AclPermissionType.ALLOW)
+            yield Grant(acl=acl, evidence=evidence, names=names, replaces=frozenset(covering))
+            continue
         position = {requests.hosts[each]: at for at, each in enumerate(host_of[start:end], start)}
-        only = [(covering[0].host, position)] if len(covering) == 1 else _hosts(covering, position, settings)
-        for host, used in only:
-            behind = covering if len(covering) == 1 else list(_behind(covering, used, settings))
+        for host, used in _hosts(covering, position, settings):
+            behind = list(_behind(covering, used, settings))
             pattern = _pattern(kind, name, behind, host, settings)
-            acl = StandardAcl(
-                resource_type=kind,
-                resource_name=pattern[1],
-                pattern_type=pattern[0],
-                principal=principal,
-                host=host,
-                operation=key[2],
-                permission_type=AclPermissionType.ALLOW,
-            )
+            acl = make_acl(kind, pattern[1], pattern[0], principal, host, key[2], AclPermissionType.ALLOW)
             part = evidence
             if len(used) < len(position):
                 at = rows[order[[position[each] for each in used]]]
                 part = needs.evidence.take(at).sums(_FIRST).one(0)
-            yield Grant(acl=acl, evidence=part, names=frozenset((name,)), replaces=frozenset(behind))
+            yield Grant(acl=acl, evidence=part, names=names, replaces=frozenset(behind))
 
 
 def _behind(covering: Iterable[StandardAcl], used: Collection[str], settings: Settings) -> Iterator[StandardAcl]:
