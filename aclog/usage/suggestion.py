@@ -491,9 +491,9 @@ def covers(index: RuleIndex, acl: StandardAcl) -> Iterator[StandardAcl]:
     """Yield the ALLOWs of an index that cover an ACL, including the ACL itself."""
     kind, name = acl.resource_type, acl.resource_name
     literal = acl.pattern_type == PatternType.LITERAL
-    if literal and name == WILDCARD:
-        return  # only LITERAL * covers LITERAL *
     rules = (index.on_name if literal else index.on_all)(kind, name, acl.principal)
+    if literal and name == WILDCARD:  # only LITERAL * covers LITERAL *
+        rules = (rule for rule in rules if rule.pattern_type == _LITERAL and rule.resource_name == WILDCARD)
     for rule in rules:
         if allows(rule, acl.operation) and host_covers(rule.host, acl.host, index.settings):
             yield rule

@@ -103,9 +103,9 @@ def covers_naively(wide, narrow, settings):
     same = (wide.pattern_type, wide.resource_name) == (narrow.pattern_type, name)
     under = wide.pattern_type == PatternType.PREFIXED and name.startswith(wide.resource_name)
     odd = name.startswith("*") and not settings.documented
-    if narrow.pattern_type == PatternType.LITERAL and name == "*":
-        return False  # grants on all names stay
     names = same or under or (star and bool(name) and not odd)
+    if narrow.pattern_type == PatternType.LITERAL and name == "*":
+        names = same  # only LITERAL * is on all names
     return names and allows(wide, narrow.operation) and host_covers(wide.host, narrow.host, settings)
 
 
