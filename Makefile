@@ -126,6 +126,10 @@ build/hadoop-aws/.ready: tests/support/spark/hadoop-aws.xml
 check-s3: venv build/hadoop-aws/.ready  ## aclog spark on s3a://, by Hadoop's client (660 MB) on a local object store
 	CI=1 $(BIN)/python -m pytest -q -p no:cacheprovider --tier=all tests/pipeline/test_s3.py
 
+.PHONY: check-connect
+check-connect: venv build/jvm/.ready  ## every command and every step of a job on a server of Spark Connect, of which the other tests run one of each
+	CI=1 CHECK_CONNECT=1 $(BIN)/python -m pytest -q -p no:cacheprovider --tier=all tests/pipeline/test_connect_commands.py
+
 build/hadoop-minicluster/.ready: tests/support/spark/hadoop-minicluster.xml
 	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/build/hadoop-minicluster
 	@touch $@

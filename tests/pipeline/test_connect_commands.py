@@ -1,6 +1,7 @@
 """`aclog spark --master sc://...` beside a session of this machine; the server is one of this test.
 
-The store is one that only the server reaches: its settings are not those of the client.
+The store is one that only the server reaches: its settings are not those of the client. `make check-connect` runs all
+forms of inputs and all steps at which a job can be killed, which take the server five minutes; other runs, one of each.
 """
 
 import os
@@ -38,6 +39,7 @@ from tests.support.spark.command_process import CommandProcess
 from tests.support.spark.connect_server import connect_server
 
 pytestmark = pytest.mark.server
+of_check_connect = pytest.mark.skipif("CHECK_CONNECT" not in os.environ, reason="make check-connect runs it")
 
 STORE = "viewfs://store"
 MORE = (
@@ -102,7 +104,14 @@ def sides(tmp_path_factory) -> Iterator[Sides]:
             connected.kill()
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, *MORE])
+FIRST = list({command.split(" ")[0]: command for command in COMMANDS}.values())
+"""A form of each command."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [*FIRST, *(pytest.param(each, marks=of_check_connect) for each in (*COMMANDS, *MORE) if each not in FIRST)],
+)
 def test_a_command_gives_what_it_gives_on_this_machine(sides, request, command):
     out, results = f"out-{abs(hash(request.node.name))}", []
     for at, process in ((str(sides.here), sides.local), (f"{STORE}/here", sides.connected)):
@@ -179,7 +188,9 @@ def test_the_files_of_a_table_are_refused(sides):
     assert "a Delta table, which Spark reads by a package" in read.complaint
 
 
-@pytest.mark.parametrize("change", ["grown", "added", "removed"])
+@pytest.mark.parametrize(
+    "change", ["grown", *(pytest.param(each, marks=of_check_connect) for each in ("added", "removed"))]
+)
 def test_files_that_change_while_they_are_read_leave_no_complete_output(sides, change):
     directory = sides.here / change
     directory.mkdir()
@@ -200,6 +211,7 @@ def test_files_that_change_while_they_are_read_leave_no_complete_output(sides, c
     assert not (sides.here / f"{change}-out" / "_SUCCESS").exists()
 
 
+@of_check_connect
 def test_another_job_that_creates_the_output_first_keeps_it(sides):
     job = authorize(sides, "first")
     sides.connected.stop(*job, before="aclog.pipeline.outputs:write_marker")  # it has seen no output
@@ -213,10 +225,10 @@ def test_another_job_that_creates_the_output_first_keeps_it(sides):
 @pytest.mark.parametrize(
     ("step", "published"),
     [
-        ("aclog.pipeline.outputs:write_marker", 0),
-        ("aclog.cli.spark.commands:authorize", 0),
+        pytest.param("aclog.pipeline.outputs:write_marker", 0, marks=of_check_connect),
+        pytest.param("aclog.cli.spark.commands:authorize", 0, marks=of_check_connect),
         ("aclog.pipeline.outputs:delete_marker", 0),
-        ("aclog.pipeline.outputs:create_success", COUNT),
+        pytest.param("aclog.pipeline.outputs:create_success", COUNT, marks=of_check_connect),
     ],
 )
 def test_a_killed_job_leaves_nothing_that_readers_accept(sides, tmp_path, step, published):
@@ -247,6 +259,7 @@ def test_a_killed_job_leaves_nothing_that_readers_accept(sides, tmp_path, step, 
         pq.read_table(there)
 
 
+@of_check_connect
 def test_json_lines_of_a_killed_job_are_refused_by_spark_too(sides):
     sides.connected.stop(
         *authorize(sides, "lines", "--out-format", "json"), before="aclog.pipeline.outputs:delete_marker"
@@ -273,6 +286,7 @@ def test_of_two_jobs_that_begin_in_the_same_moment_none_continues(sides):
     assert INCOMPLETE in sides.connected.run(*authorize(sides, "same")).complaint
 
 
+@of_check_connect
 def test_a_table_and_a_query_of_the_server_are_those_of_files(sides):
     session = "from pyspark.sql import SparkSession; SparkSession.builder.remote(sys.argv[1]).getOrCreate()"
     script = f"import sys; {session}.sql(sys.argv[2])"
@@ -302,6 +316,7 @@ def test_a_table_and_a_query_of_the_server_are_those_of_files(sides):
     assert "--requests default.none: no table of a catalog of the server" in refused.complaint
 
 
+@of_check_connect
 def test_files_of_another_job_in_the_output_are_an_error(sides):
     sides.connected.stop(*authorize(sides, "shared"), before="aclog.pipeline.server_files:states", number=1)
     (written,) = (sides.here / "shared").glob("part-*.parquet")

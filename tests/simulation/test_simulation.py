@@ -20,7 +20,6 @@ QUICKLY_FOUND = (
     "the mark before the append",
     "the committed mark runs ahead",
     "no fsync of the segment",
-    "a failed append is not truncated",
     "replaced before its fsync",
     "deny is overlooked",
     "a lost epoch check",
