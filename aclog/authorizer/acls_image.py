@@ -35,7 +35,7 @@ from aclog.authorizer.index import layout, queries, subjects
 from aclog.authorizer.index.acl_index import AclIndex, Change, apply_changes, key_of, merged_rows
 from aclog.authorizer.index.base import Subject, base_of, build, empty_base, rows_of_acls, rows_of_columns
 from aclog.authorizer.index.queries import encoded_records
-from aclog.authorizer.interface import AuthorizationResult, InvalidRequestError
+from aclog.authorizer.interface import AuthorizationResult, InvalidRequestError, ResourceGroups
 from aclog.authorizer.settings import is_set
 from aclog.metalog.batches import crc32c
 from aclog.metalog.codec import ACL_CONTENT, ACL_FRAME, decode_record, encode_acl, encode_record
@@ -388,6 +388,14 @@ class AclsImage:
         from aclog.authorizer.index.rule_columns import rule_columns  # noqa: PLC0415 - no decision needs it
 
         return rule_columns(self.index, acl_filter)
+
+    def groups(self, acl_filter: AclBindingFilter) -> ResourceGroups | None:
+        """Return the same by resource pattern; None if they are few, or to be listed as objects for another reason."""
+        if len(self.index.base) < _MANY:
+            return None
+        from aclog.authorizer.index.rule_columns import resource_groups  # noqa: PLC0415 - as above
+
+        return resource_groups(self.index, acl_filter)
 
     def odd_rules(self, is_odd: Callable[[StandardAcl], bool]) -> Iterator[StandardAclWithId]:
         """Yield the ACLs for which `is_odd` holds (aclog.authorizer.index.odd_rules: of which parts it may be)."""

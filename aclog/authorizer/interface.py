@@ -16,6 +16,11 @@ from aclog.metalog.values import frozen
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from aclog.metalog.columns import Bytes, Int64s
+
 # The pluggable Authorizer interface (KIP-11, KIP-504; org.apache.kafka.server.authorizer).
 
 
@@ -70,6 +75,24 @@ class AclDeleteResult:
 
     deleted: tuple[StandardAclWithId, ...] = ()
     error: MetadataError | None = None
+
+
+@frozen(eq=False, kw_only=True, repr=False)
+class ResourceGroups:
+    """ACLs by resource pattern, each ACL once, in columns of the bytes that their records have."""
+
+    resources: "Bytes"
+    resource_offsets: "Int64s"
+    """By group: where its resource begins in `resources`, and the end: type, name as a compact string, pattern type."""
+    firsts: "Int64s"
+    """By group: its first ACL; and the number of ACLs."""
+    pairs: "Bytes"
+    pair_offsets: "Int64s"
+    """By pair of a principal and a host, as compact strings: where it begins in `pairs`; and the end."""
+    pair_of: "Int64s"
+    """By ACL: the number of its pair."""
+    codes: "NDArray[np.uint8]"
+    """By ACL: the codes of operation and permission type."""
 
 
 class AclMutator(ABC):
@@ -140,6 +163,10 @@ class Authorizer(ABC):
     @abstractmethod
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[StandardAclWithId]:
         """Yield the ACLs that the filter matches, lazily, from one image."""
+
+    def acl_groups(self, acl_filter: AclBindingFilter) -> ResourceGroups | None:  # noqa: ARG002  # others use it
+        """Return the same ACLs by resource pattern, in columns and from one image; None if only `acls` lists them."""
+        return None
 
     @abstractmethod
     def create_acls(self, context: RequestContext, acls: Sequence[StandardAcl]) -> "Future[list[AclCreateResult]]":

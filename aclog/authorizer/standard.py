@@ -69,6 +69,7 @@ from aclog.authorizer.interface import (
     AuthorizerSession,
     InvalidRequestError,
     RequestContext,
+    ResourceGroups,
     UndecidedSession,
 )
 from aclog.metalog.errors import ConfigError
@@ -678,6 +679,10 @@ class StandardAuthorizer(Authorizer):
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[StandardAclWithId]:
         """Yield the ACLs that the filter matches, lazily, from one image, in no particular order."""
         return self._view.image.matching(acl_filter)
+
+    def acl_groups(self, acl_filter: AclBindingFilter) -> ResourceGroups | None:
+        """Return the same in columns; None if they are few, or `acls` alone lists them."""
+        return self._view.image.groups(acl_filter)
 
     def create_acls(self, context: RequestContext, acls: Sequence[StandardAcl]) -> "Future[list[AclCreateResult]]":
         """Create ACLs through the mutator; raises ConfigError if none is set."""

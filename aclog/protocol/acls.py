@@ -4,10 +4,19 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
+from typing import TypeAlias
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, make_acl
-from aclog.authorizer.interface import AclCreateResult, AclDeleteResult, AclRequestError, AuthorizerNotReadyError
+from aclog.authorizer.index.layout import ByteStrings
+from aclog.authorizer.interface import (
+    AclCreateResult,
+    AclDeleteResult,
+    AclRequestError,
+    AuthorizerNotReadyError,
+    ResourceGroups,
+)
 from aclog.metalog.errors import DecodeError, MetadataError
+from aclog.metalog.native import np
 from aclog.metalog.primitives import compact_string, read_unsigned_varint
 from aclog.metalog.records import DelegationTokenRecord
 from aclog.metalog.values import frozen
@@ -240,6 +249,9 @@ def decode_create_acls(version: int, buffer: bytes, position: int) -> CreateAcls
 PIECE = 500
 """ACLs per chunk, which takes 1 to 2 ms."""
 
+_ROWS = 1 << 13
+"""The same of ACLs in columns."""
+
 
 def acl_error(error: MetadataError | None) -> tuple[int, str | None]:
     """Return the error code and message for the result of an ACL or a filter.
@@ -262,14 +274,69 @@ def describe_acls_chunks(version: int, acls: Iterable[StandardAclWithId], piece:
     ACLs are grouped by resource; ACLs that differ only in their ids appear once (DescribeAclsResponse.aclsResources).
     """
     form = field_writer(api_keys.DESCRIBE_ACLS, version)
-    resources: dict[tuple[int, str, int], dict[bytes, None]] = {}
+    resources: _Resources = {}
     for count, each in enumerate(acls, 1):
-        acl = each.acl
-        key = acl.resource_type, acl.resource_name, acl.pattern_type
-        resources.setdefault(key, {})[_response_entry(form, acl)] = None  # a dict as ordered set of encoded entries
+        _add(resources, form, each.acl)
         if count % piece == 0:
             yield b""
     yield NO_THROTTLE + NO_ERROR + form.string("") + form.array(len(resources))
+    yield from _resources(form, resources, piece)
+    yield form.tags
+
+
+def describe_groups_chunks(groups: ResourceGroups, piece: int = _ROWS) -> Iterator[bytes]:
+    """Yield the body of version 2 or 3 for ACLs in columns, whose keys have the bytes of the response."""
+    form, firsts = field_writer(api_keys.DESCRIBE_ACLS, FIRST_COMPACT), groups.firsts
+    count, low = len(groups.firsts) - 1, 0
+    yield NO_THROTTLE + NO_ERROR + form.string("") + form.array(count)
+    while low < count:
+        high = max(int(np.searchsorted(firsts, firsts[low] + piece, "right")) - 1, low + 1)
+        yield _grouped(form, groups, low, high)
+        low = high
+    yield form.tags
+
+
+def _grouped(form: FieldWriter, groups: ResourceGroups, low: int, high: int) -> bytes:
+    """Encode some groups, each as its key, the number of its ACLs, and their pairs of principal and host and codes."""
+    firsts = groups.firsts[low : high + 1]
+    acls = slice(int(firsts[0]), int(firsts[-1]))
+    firsts = firsts - firsts[0]
+    numbers = np.diff(firsts)
+    sizes, size_of = np.unique(numbers, return_inverse=True)
+    resources = ByteStrings(groups.resource_offsets, groups.resources).take(np.arange(low, high))
+    lengths = ByteStrings.of([form.array(size) for size in sizes.tolist()])
+    pairs = ByteStrings(groups.pair_offsets, groups.pairs).take(groups.pair_of[acls])
+    codes = np.zeros((len(pairs), 3), np.uint8)  # the last byte: no tagged fields
+    codes[:, :2] = groups.codes[acls]
+    code_at = 3 * np.arange(len(pairs))
+    # the response as slices of these, each of which has a place in its order
+    key_at = 3 * np.arange(high - low) + 2 * firsts[:-1]
+    pair_at = np.repeat(key_at + 2 - 2 * firsts[:-1], numbers) + 2 * np.arange(len(pairs))
+    edges = np.empty((2, 3 * (high - low) + 2 * len(pairs)), np.int64)
+    begin, data = 0, []
+    for at, source, starts, ends in (
+        (key_at, resources.data, resources.starts, resources.ends),
+        (key_at + 1, lengths.data, lengths.starts[size_of], lengths.ends[size_of]),
+        (pair_at, pairs.data, pairs.starts, pairs.ends),
+        (pair_at + 1, codes.ravel(), code_at, code_at + 3),
+        (key_at + 2 + 2 * numbers, np.zeros(1, np.uint8), np.int64(0), np.int64(1)),  # no tagged fields
+    ):
+        edges[0, at], edges[1, at] = starts + begin, ends + begin
+        data.append(source)
+        begin += len(source)
+    return ByteStrings.cut(np.concatenate(data), edges[0], edges[1]).data.tobytes()
+
+
+_Resources: TypeAlias = dict[tuple[int, str, int], dict[bytes, None]]
+"""By resource pattern: the encoded entries of its ACLs, in a dict as an ordered set."""
+
+
+def _add(resources: _Resources, form: FieldWriter, acl: StandardAcl) -> None:
+    key = acl.resource_type, acl.resource_name, acl.pattern_type
+    resources.setdefault(key, {})[_response_entry(form, acl)] = None
+
+
+def _resources(form: FieldWriter, resources: _Resources, piece: int) -> Iterator[bytes]:
     parts: list[bytes] = []
     for (resource_type, name, pattern_type), entries in resources.items():
         head = int8(resource_type) + form.string(name) + int8(pattern_type)
@@ -277,7 +344,7 @@ def describe_acls_chunks(version: int, acls: Iterable[StandardAclWithId], piece:
         if len(parts) > piece:
             yield b"".join(parts)
             parts.clear()
-    yield b"".join(parts) + form.tags
+    yield b"".join(parts)
 
 
 def delete_acls_chunks(version: int, results: Sequence[AclDeleteResult], piece: int = PIECE) -> Iterator[bytes]:

@@ -31,6 +31,7 @@ from aclog.authorizer.interface import (
     AuthorizerSession,
     InvalidRequestError,
     RequestContext,
+    ResourceGroups,
     UndecidedSession,
 )
 from aclog.authorizer.standard import Counts, StandardAuthorizer, new_counts
@@ -146,6 +147,10 @@ class CountingAuthorizer(Authorizer):
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[StandardAclWithId]:
         """See Authorizer.acls."""
         return self.authorizer.acls(acl_filter)
+
+    def acl_groups(self, acl_filter: AclBindingFilter) -> ResourceGroups | None:
+        """See Authorizer.acl_groups."""
+        return self.authorizer.acl_groups(acl_filter)
 
     def create_acls(self, context: RequestContext, acls: Sequence[StandardAcl]) -> "Future[list[AclCreateResult]]":
         """See Authorizer.create_acls."""

@@ -12,14 +12,16 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId, make_acl, make_rule, rule_of
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId, acl_of, make_acl, make_rule, rule_of
 from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index import layout
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.base import Base, row_keys
 from aclog.authorizer.index.queries import filter_matches
+from aclog.authorizer.interface import ResourceGroups
 from aclog.metalog.columns import AclColumns, Bools, Bytes, Int64s, unsigned_varints
 from aclog.metalog.native import np
+from aclog.metalog.records import AccessControlEntryRecord
 from aclog.metalog.values import frozen
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def rule_columns(index: AclIndex, acl_filter: AclBindingFilter) -> RuleColumns |
 
     Few ACLs match such a filter, and aclog.authorizer.index.queries.matching looks these up.
     """
-    if any(each is not None for each in (acl_filter.resource_name, acl_filter.principal, acl_filter.host)):
+    if _is_named(acl_filter):
         return None
     base = index.base
     resource_of, pair_of = row_keys(base)
@@ -143,6 +145,62 @@ def _decoded(texts: layout.ByteStrings) -> list[str]:
     return [text.decode() for text in texts.values()]
 
 
+def resource_groups(index: AclIndex, acl_filter: AclBindingFilter) -> ResourceGroups | None:
+    """Return the ACLs that a filter matches; None if they are to be listed as objects.
+
+    That is so if the filter names a resource, a principal or a host, of which few ACLs are, or if a record of the base
+    has a code of a resource pattern that Kafka does not know.
+    """
+    if _is_named(acl_filter) or index.base.raw_codes:
+        return None
+    base = index.base
+    resource_of, pair_of = row_keys(base)
+    resources, pairs = _strings(base.resources), _strings(base.pairs)
+    operations, permissions = np.frombuffer(base.operations, np.uint8), np.frombuffer(base.permissions, np.uint8)
+    types, patterns = resources.data[resources.starts], resources.data[resources.ends - 1]
+    rows = _matched(index, acl_filter, (types[resource_of], patterns[resource_of], operations, permissions))
+    resource_of, pair_of = resource_of[rows], pair_of[rows]
+    codes = np.stack((operations[rows], permissions[rows]), axis=1)
+    added = [record for record in index.overlay.added.values() if filter_matches(acl_filter, acl_of(record))]
+    if added:
+        numbers: dict[bytes, int] = {}
+        resource_of = np.append(resource_of, [_number_of(base, record, numbers) for record in added])
+        pair_of = np.append(pair_of, len(pairs) + np.arange(len(added)))
+        more = [(record.operation & 0xFF, record.permission_type & 0xFF) for record in added]
+        codes = np.concatenate((codes, np.array(more, np.uint8)))
+        resources = resources.joined(layout.ByteStrings.of(list(numbers)))
+        texts = [layout.compact(record.principal) + layout.compact(record.host) for record in added]
+        pairs = pairs.joined(layout.ByteStrings.of(texts))
+        order = np.argsort(resource_of, kind="stable")
+        resource_of, pair_of, codes = resource_of[order], pair_of[order], codes[order]
+    firsts = layout.changes(resource_of)
+    resources = resources.take(resource_of[firsts])
+    return ResourceGroups(
+        resources=resources.data,
+        resource_offsets=resources.offsets,
+        firsts=np.append(firsts, len(resource_of)),
+        pairs=pairs.data,
+        pair_offsets=pairs.offsets,
+        pair_of=pair_of.astype(np.int64),
+        codes=codes,
+    )
+
+
+def _number_of(base: Base, record: AccessControlEntryRecord, numbers: dict[bytes, int]) -> int:
+    """Return the number of a resource: that of the base, or a new one in order of appearance."""
+    kind, pattern = record.resource_type, record.pattern_type
+    if layout.known_type(kind) == kind and pattern in {PatternType.LITERAL, PatternType.PREFIXED}:
+        number = base.resource(kind, record.resource_name, literal=pattern == PatternType.LITERAL)
+        if number >= 0:
+            return number
+    key = bytes((kind & 0xFF,)) + layout.compact(record.resource_name) + bytes((pattern & 0xFF,))
+    return numbers.setdefault(key, len(base.resources) + len(numbers))
+
+
+def _is_named(acl_filter: AclBindingFilter) -> bool:
+    return any(each is not None for each in (acl_filter.resource_name, acl_filter.principal, acl_filter.host))
+
+
 def record_columns(columns: AclColumns) -> RuleColumns:
     """Return ACLs in the columns of their records, whose ids are left out."""
     data, rows = np.frombuffer(columns.buffer, np.uint8), np.arange(len(columns), dtype=np.int32)
@@ -226,6 +284,10 @@ def _named(
     number = {int(each): at for at, each in enumerate(kind)}
     table = np.array([number[read_code(layout.signed(each))] for each in range(_CODES)], np.int32)
     return TextColumn(layout.ByteStrings.of(names), table[codes])
+
+
+def _strings(table: layout.KeyTable) -> layout.ByteStrings:
+    return layout.ByteStrings(np.asarray(table.offsets).astype(np.int64), np.frombuffer(table.data, np.uint8))
 
 
 def key_bytes(table: layout.KeyTable) -> tuple[Bytes, Int64s, Int64s]:

@@ -30,10 +30,12 @@ from aclog.credentials.tokens import Renewer
 from aclog.metalog.values import define, frozen
 from aclog.protocol import api_keys, error_codes
 from aclog.protocol.acls import (
+    FIRST_COMPACT,
     CreateAclsRequest,
     create_acls_body,
     delete_acls_chunks,
     describe_acls_chunks,
+    describe_groups_chunks,
     token_refused_response,
 )
 from aclog.protocol.headers import MalformedRequestError, Request, RequestError
@@ -209,6 +211,13 @@ _MANY_ACLS = 2_000
 _T = TypeVar("_T")
 
 
+def _described(version: int, authorizer: Authorizer, acl_filter: AclBindingFilter) -> bytes:
+    groups = authorizer.acl_groups(acl_filter) if version >= FIRST_COMPACT else None
+    if groups is not None:
+        return b"".join(describe_groups_chunks(groups))
+    return b"".join(describe_acls_chunks(version, authorizer.acls(acl_filter)))
+
+
 @define
 class AclApis:
     """Lists ACLs from the authorizer's image and changes them through its mutator."""
@@ -219,11 +228,11 @@ class AclApis:
         """Return the ACLs that match the filter."""
         acl_filter = _filter(request.body)
         authorizer = self._authorized(request, AclOperation.DESCRIBE)
-        pieces = describe_acls_chunks(request.header.api_version, authorizer.acls(acl_filter))
+        version = request.header.api_version
         if authorizer.acl_count() > _MANY_ACLS:
             # A filter that matches nothing scans all ACLs without yielding a chunk, so the loop would get no turn.
-            return await asyncio.to_thread(b"".join, pieces)
-        return await _joined(pieces)
+            return await asyncio.to_thread(_described, version, authorizer, acl_filter)
+        return await _joined(describe_acls_chunks(version, authorizer.acls(acl_filter)))
 
     async def create_acls(self, request: Request) -> bytes:
         """Create ACLs; responds once they are committed."""

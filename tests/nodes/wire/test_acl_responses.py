@@ -1,10 +1,14 @@
 from collections import defaultdict
+from random import Random
+from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer import acls_image
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import (
     AclCreateResult,
     AclDeleteResult,
@@ -12,8 +16,16 @@ from aclog.authorizer.interface import (
     AuthorizerNotReadyError,
     InvalidRequestError,
 )
-from aclog.protocol.acls import acl_error, create_acls_body, delete_acls_chunks, describe_acls_chunks
+from aclog.protocol.acls import (
+    acl_error,
+    create_acls_body,
+    delete_acls_chunks,
+    describe_acls_chunks,
+    describe_groups_chunks,
+)
 from aclog.protocol.messages import decode_response
+from tests.authorizer.test_acls_image import by_changes, estates, examples, with_ids
+from tests.authorizer.test_rule_columns import FILTERS
 from tests.support.builders.acls import acl
 
 VERSIONS = st.sampled_from([1, 2, 3])
@@ -58,6 +70,54 @@ def test_described_rules_are_grouped_by_resource(version, rules, piece):
     assert len(found.resources) == len(entries)
     assert {key: set(acls) for key, acls in entries.items()} == expected
     assert all(len(set(acls)) == len(acls) for acls in entries.values())
+
+
+def entries_of(body, version):
+    """The resources of a body, each once, and their ACLs, each once."""
+    resources = decode_response(29, version, body, 0).resources
+    found = {}
+    for each in resources:
+        acls = [(acl.principal, acl.host, acl.operation, acl.permission_type) for acl in each.acls]
+        found[each.resource_type, each.resource_name, each.pattern_type] = set(acls)
+        assert len(set(acls)) == len(acls)
+    assert len(found) == len(resources)
+    return found
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(
+    estates.estates(odd=True), st.integers(0, 2**32), FILTERS, st.booleans(), st.sampled_from([2, 3]), st.integers(1, 5)
+)
+def test_acls_in_columns_are_described_as_objects_are(estate, seed, acl_filter, merged, version, piece):
+    """Also after changes since the base: new resources, more and fewer ACLs of a resource, codes of records alone."""
+    image = by_changes(with_ids(estate.acls), Random(seed))
+    image = image.merged() if merged else image
+    with patch.object(acls_image, "_MANY", 0):
+        groups = image.groups(acl_filter)
+    if groups is None:
+        assert image.index.base.raw_codes
+        return
+    body = b"".join(describe_groups_chunks(groups, piece))
+    expected = b"".join(describe_acls_chunks(version, image.matching(acl_filter)))
+    assert entries_of(body, version) == entries_of(expected, version)
+    assert len(body) == len(expected)
+
+
+def test_acls_in_columns_are_in_groups_of_any_size():
+    acls = [acl(f"topic-{size}", f"User:{n}") for size in (1, 126, 127, 128, 300) for n in range(size)]
+    image = AclsImage.from_acls(with_ids(acls))
+    with patch.object(acls_image, "_MANY", 0):
+        groups = image.groups(AclBindingFilter())
+    for piece in (1, 100, 1 << 20):
+        found = entries_of(b"".join(describe_groups_chunks(groups, piece)), 3)
+        assert sorted(map(len, found.values())) == [1, 126, 127, 128, 300]
+
+
+def test_a_filter_that_names_something_is_not_answered_from_columns():
+    image = AclsImage.from_acls(with_ids([acl(f"topic-{n}", "User:a") for n in range(2_000)]))
+    assert image.groups(AclBindingFilter()) is not None
+    for name in ("resource_name", "principal", "host"):
+        assert image.groups(AclBindingFilter(**{name: "x"})) is None
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
