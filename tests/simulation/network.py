@@ -125,7 +125,7 @@ class Side(asyncio.Transport):
         self.loop, self.protocol = loop, protocol
         protocol.connection_made(self)
         if self.lost:
-            loop.call_soon(self._lose, ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)))
+            loop.call_soon(self._end, ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)))
         elif self.received:
             loop.call_soon(self.feed)
 
