@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 typedef struct {
-    uint64_t head; /* eight bytes after those that all share, as a big-endian number; zeros after the end */
+    uint64_t head, next; /* eight bytes each after those that all share, as big-endian numbers; zeros after the end */
     int32_t row;
 } ranked;
 
@@ -12,6 +12,8 @@ static int compare(const slices *rows, const ranked *left, const ranked *right)
 {
     if (left->head != right->head)
         return left->head < right->head ? -1 : 1;
+    if (left->next != right->next) /* names often begin with one of a few words */
+        return left->next < right->next ? -1 : 1;
     size_t left_size = slice_size(rows, (size_t)left->row), right_size = slice_size(rows, (size_t)right->row);
     size_t shared = left_size < right_size ? left_size : right_size;
     int order = memcmp(slice_data(rows, (size_t)left->row), slice_data(rows, (size_t)right->row), shared);
@@ -35,14 +37,14 @@ static size_t shared_by_all(const slices *rows)
     return shared;
 }
 
-static uint64_t head_of(const slices *rows, size_t row, size_t shared)
+static uint64_t eight_from(const slices *rows, size_t row, size_t begin)
 {
-    const uint8_t *data = slice_data(rows, row) + shared;
-    size_t size = slice_size(rows, row) - shared;
-    uint64_t head = 0;
-    for (size_t at = 0; at < 8; at++)
-        head = head << 8 | (at < size ? data[at] : 0);
-    return head;
+    const uint8_t *data = slice_data(rows, row);
+    size_t size = slice_size(rows, row);
+    uint64_t number = 0;
+    for (size_t at = begin; at < begin + 8; at++)
+        number = number << 8 | (at < size ? data[at] : 0);
+    return number;
 }
 
 static void merge(const slices *rows, const ranked *from, ranked *into, size_t low, size_t middle, size_t high)
@@ -85,7 +87,11 @@ PyObject *bulk_order(PyObject *module, PyObject *const *arguments, Py_ssize_t co
         Py_BEGIN_ALLOW_THREADS
         size_t shared = shared_by_all(&rows);
         for (size_t row = 0; row < rows.count; row++)
-            memory[row] = (ranked){.head = head_of(&rows, row, shared), .row = (int32_t)row};
+            memory[row] = (ranked){
+                .head = eight_from(&rows, row, shared),
+                .next = eight_from(&rows, row, shared + 8),
+                .row = (int32_t)row,
+            };
         const ranked *result = sorted(&rows, memory, memory + rows.count);
         for (size_t row = 0; row < rows.count; row++)
             into[row] = result[row].row;

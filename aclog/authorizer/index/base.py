@@ -506,9 +506,8 @@ def _forest(
         rows = layout.sorted_rows(keys.data, name_starts[members], keys.ends[members] - 1)
         pause()
         members, first = members[rows], type_nodes[-1]
-        names = layout.ByteStrings.cut(keys.data, name_starts[members], keys.ends[members] - 1, pause).values()
-        for link, into in zip(layout.links(names, pause), (parents, jumps), strict=True):
-            column = np.array(link, np.int32)
+        names = layout.ByteStrings.cut(keys.data, name_starts[members], keys.ends[members] - 1, pause)
+        for column, into in zip(layout.links(names, pause), (parents, jumps), strict=True):
             into.append(np.where(column < 0, column, column + np.int32(first)))
         nodes.append(members)
         type_nodes.append(first + len(members))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 import sys
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from enum import IntEnum
@@ -428,6 +427,8 @@ SALT: Final = 0x85EBCA6B
 FIBONACCI: Final = 0x9E3779B1
 """2**32 divided by the golden ratio: multiplied by it, hashes of similar names differ in their leading bits."""
 _SALTS = tuple(number * SALT for number in range(2 * TYPES))
+_ROW_BITS: Final = 31
+"""For a row or the number of a key, which are int32."""
 CROWDED: Final = 8
 """A bucket with more keys is sorted and searched by bisection: names picked to collide gain nothing."""
 
@@ -765,9 +766,10 @@ def pair_hashes(keys: ByteStrings, pause: Pause = no_pause) -> UInt32s:
 def bucket_order(keys: ByteStrings, hashes: UInt32s) -> tuple[Int64s, Int32s]:
     """Return the order of keys in a table, and where each bucket begins in it."""
     count = bucket_count(len(keys))
-    bucket_of = _buckets(hashes, count)
-    order = np.argsort(bucket_of, kind="stable")
-    ordered = bucket_of[order]
+    # numbers with their row below are sorted in a tenth of the time of rows by number
+    packed = _buckets(hashes, count) << _ROW_BITS | np.arange(len(keys))
+    packed.sort()
+    order, ordered = packed & ((1 << _ROW_BITS) - 1), packed >> _ROW_BITS
     first = changes(ordered)
     sizes = np.diff(np.append(first, len(keys)))
     crowded = sizes > CROWDED
@@ -954,27 +956,57 @@ class Prefixes:
         return ByteStrings.cut(data, starts, offsets[nodes + 1] - 1).values()
 
 
-def links(names: Sequence[bytes], pause: Pause = no_pause) -> tuple[array[int], array[int]]:
-    """Return the parent and the jump link of each of these sorted names, all of one type."""
-    parents, jumps = array("i", [-1]) * len(names), array("i", [-1]) * len(names)
+def links(names: ByteStrings, pause: Pause = no_pause) -> tuple[Int32s, Int32s]:
+    """Return the parent and the jump link of each of these sorted names, all of one type; -1 for none."""
+    parents, jumps = np.full(len(names), -1, np.int32), np.full(len(names), -1, np.int32)
+    # Most names begin no other one. After a name without a parent that begins none, the next has no parent either.
+    roots = np.flatnonzero(_begins_next(names)).tolist()
+    data, offsets = names.data.tobytes() if roots else b"", names.offsets.tolist() if roots else []
+    done = 0
+    for root in roots:
+        if root >= done:
+            below = _links_below(root, data, offsets, pause)
+            done = root + len(below[0])
+            for column, each in zip((parents, jumps), below, strict=True):
+                distances = np.array(each, np.int32)
+                column[root:done] = np.where(distances < 0, distances, distances + np.int32(root))
+    return parents, jumps
+
+
+def _begins_next(names: ByteStrings) -> Bools:
+    """Return whether the next name begins with each, but the last."""
+    sizes = np.diff(names.offsets)
+    rows = np.flatnonzero(sizes[:-1] <= sizes[1:])
+    starts, nexts, sizes = names.offsets[rows], names.offsets[rows + 1], sizes[rows]
+    texts = ByteStrings.cut(names.data, starts, starts + sizes)
+    differing = np.append(0, np.cumsum(texts.data != ByteStrings.cut(names.data, nexts, nexts + sizes).data))
+    begins: Bools = np.zeros(max(len(names) - 1, 0), np.bool_)
+    begins[rows] = differing[texts.ends] == differing[texts.starts]
+    return begins
+
+
+def _links_below(root: int, data: bytes, offsets: list[int], pause: Pause) -> tuple[list[int], list[int]]:
+    """Return the links of a name without a parent, and of all names that begin with it, as distances from it."""
+    names, parents, jumps = [data[offsets[root] : offsets[root + 1]]], [-1], [-1]
     depths: dict[int, int] = {}
-    for node in range(1, len(names)):
+    for node in range(1, len(offsets) - 1 - root):
         if node % _CHUNK == 0:
             pause()
         # The predecessor in sorted order, or one of its ancestors, is the parent.
-        name, parent = names[node], node - 1
+        name, parent = data[offsets[root + node] : offsets[root + node + 1]], node - 1
         while parent >= 0 and not name.startswith(names[parent]):
             parent = parents[parent]
         if parent < 0:
-            continue
-        parents[node] = parent
+            break
         depths[node] = depths.get(parent, 0) + 1
         # Skew-binary rule: if the parent's last two jumps span equal depths, the new node jumps over both, else to its
         # parent. Jump lengths then grow exponentially towards the root.
         jump = jumps[parent]
         far = jumps[jump] if jump >= 0 else -1
         depth, middle, end = depths.get(parent, 0), depths.get(jump, 0), depths.get(far, 0)
-        jumps[node] = far if far >= 0 and depth - middle == middle - end else parent
+        names.append(name)
+        parents.append(parent)
+        jumps.append(far if far >= 0 and depth - middle == middle - end else parent)
     return parents, jumps
 
 
