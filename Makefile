@@ -138,6 +138,21 @@ build/hadoop-minicluster/.ready: tests/support/spark/hadoop-minicluster.xml
 check-hdfs: venv build/hadoop-minicluster/.ready  ## aclog spark on hdfs://, of a NameNode and a DataNode (105 MB)
 	CI=1 $(BIN)/python -m pytest -q -p no:cacheprovider --tier=all tests/pipeline/test_hdfs.py
 
+FAKE_GCS := 1.56.1
+
+build/fake-gcs/.ready: Makefile
+	GOBIN=$(CURDIR)/build/fake-gcs go install github.com/fsouza/fake-gcs-server@v$(FAKE_GCS)
+	@touch $@
+
+build/azurite/.ready: tests/node/azurite/package.json tests/node/azurite/package-lock.json
+	@mkdir -p build/azurite && cp $^ build/azurite/
+	cd build/azurite && npm ci --silent --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+.PHONY: check-clouds
+check-clouds: venv build/fake-gcs/.ready build/azurite/.ready  ## --accesses and --index on gs:// and abfss://, by emulators (200 MB); needs Go and npm
+	CI=1 $(BIN)/python -m pytest -q -p no:cacheprovider --tier=all tests/usage/accesses/test_clouds.py
+
 # Iceberg's package for Spark follows Spark's versions late
 build/iceberg/.ready: tests/support/spark/iceberg.xml pyproject.toml
 	$(PYTHON) -m venv build/iceberg/venv

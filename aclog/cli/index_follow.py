@@ -22,7 +22,7 @@ from aclog.terminal.columns import OutputFormat, json_text
 from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import emit, note, notices_to, time_text
 from aclog.usage.accesses.access_log import check_no_tables, files_of, listed
-from aclog.usage.accesses.addresses import check_address, is_object_path, plain_name
+from aclog.usage.accesses.addresses import Address, is_object_path, plain_name
 from aclog.usage.accesses.followed import FollowedLog
 from aclog.usage.accesses.lines import FileChangedError
 from aclog.usage.accesses.table_formats import tables_among
@@ -120,7 +120,7 @@ def file_feed(flags: AccessesFlags) -> Iterator[FileFeed]:
     paths = [plain_name(path) for path in flags.accesses]
     check_no_tables(tables_among(paths))
     for path in filter(is_object_path, paths):
-        check_address(path)
+        Address.of(path)
     flags.moment().check_used(flags.accesses, ())
     for path in paths:
         if is_object_path(path):

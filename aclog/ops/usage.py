@@ -50,7 +50,7 @@ from aclog.usage.accesses.access_log import (
     find_accesses,
     has_local_times,
 )
-from aclog.usage.accesses.addresses import check_address, is_object_path, plain_name
+from aclog.usage.accesses.addresses import Address, is_object_path, plain_name
 from aclog.usage.accesses.layouts import DEFAULT_PATTERN, Profile
 from aclog.usage.accesses.lines import LONGEST_LINE, LongLine, PinnedFile, StreamCopy
 from aclog.usage.accesses.objects import ObjectCopies
@@ -239,7 +239,7 @@ class AccessLog:
                 )
             read[STDIN] = StreamCopy.of(sys.stdin.buffer, display_name(STDIN))
         for path in () if copies else filter(is_object_path, map(plain_name, flags.accesses)):
-            check_address(path)
+            Address.of(path)
             raise _uncopied(path)
         accesses = find_accesses(
             flags.accesses, zone, form, profile, streams=read, moment=moment, uri_copies=uri_copies

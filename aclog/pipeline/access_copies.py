@@ -12,7 +12,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline import storage
 from aclog.pipeline.log_copies import is_here, master_of
 from aclog.pipeline.output_directory import place_of
-from aclog.usage.accesses.addresses import is_object_path, plain_name
+from aclog.usage.accesses.addresses import is_s3_path, plain_name
 from aclog.usage.accesses.globs import is_hidden
 from aclog.usage.accesses.lines import FileChangedError, PinnedFile
 from aclog.usage.accesses.objects import ObjectCopies, is_of_table, of_table
@@ -35,7 +35,7 @@ def access_copies(spark: SparkSession, paths: Iterable[str]) -> dict[str, Object
     copies: dict[str, ObjectCopies] = {}
     for path in paths:
         plain = plain_name(path)
-        if is_object_path(plain) or plain.startswith(_TOPIC):
+        if is_s3_path(plain) or plain.startswith(_TOPIC):
             continue
         place = place_of(plain)
         if isinstance(place, Path):

@@ -79,9 +79,9 @@ def place_of(name: Path | str) -> Place:
 
 def _check_credentials(scheme: str, authority: str, path: str) -> None:
     if scheme in _S3:
-        from aclog.usage.accesses.addresses import SCHEME, check_address  # noqa: PLC0415 - few places are in a store
+        from aclog.usage.accesses.addresses import SCHEME, Address  # noqa: PLC0415 - few places are in a store
 
-        check_address(f"{SCHEME}{authority}{path}")
+        Address.of(f"{SCHEME}{authority}{path}")
         return
     user, _, host = authority.rpartition("@")  # of abfss:// a container, of hdfs:// a user
     port = host.partition(":")[2]

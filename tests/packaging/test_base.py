@@ -61,7 +61,19 @@ def test_no_extra_is_in_it(base: set[str]):
     extras = (
         needed(
             requirements(
-                "kafka", "zookeeper", "parquet", "delta", "iceberg", "spark", "usage", "s3", "query", "web", "mcp"
+                "kafka",
+                "zookeeper",
+                "parquet",
+                "delta",
+                "iceberg",
+                "spark",
+                "usage",
+                "s3",
+                "gcs",
+                "azure",
+                "query",
+                "web",
+                "mcp",
             )
         )
         - base
@@ -71,7 +83,8 @@ def test_no_extra_is_in_it(base: set[str]):
 
 
 def test_all_are_all_extras():
-    extras = ("kafka", "zookeeper", "parquet", "delta", "iceberg", "spark", "usage", "s3", "query", "web", "mcp")
+    stores = ("s3", "gcs", "azure")
+    extras = ("kafka", "zookeeper", "parquet", "delta", "iceberg", "spark", "usage", *stores, "query", "web", "mcp")
     assert set(requirements("all")) == set(requirements(*extras))
 
 

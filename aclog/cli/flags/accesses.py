@@ -30,7 +30,8 @@ AccessPaths: TypeAlias = Annotated[
     Option(
         "--accesses",
         metavar="PATH",
-        help="The access log: a file, a directory, a glob, s3://BUCKET/PREFIX, or stdin (-). Content: "
+        help="The access log: a file, a directory, a glob, an object store (s3://BUCKET/PREFIX, gs://..., "
+        "abfss://...), or stdin (-). Content: "
         "kafka-authorizer.log in any layout, rotated or compressed; Parquet; JSON lines; or events of aclog, Confluent "
         "or Redpanda. Can be repeated.",
         show_default=False,

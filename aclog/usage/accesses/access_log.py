@@ -31,7 +31,7 @@ from aclog.usage.accesses.access_batch import (
     form_of,
     read_kafka_lines,
 )
-from aclog.usage.accesses.addresses import check_address, is_object_path, plain_name
+from aclog.usage.accesses.addresses import Address, is_object_path, plain_name
 from aclog.usage.accesses.avro_events import read_avro_events
 from aclog.usage.accesses.brokers import broker_of_path
 from aclog.usage.accesses.containers import foreign_authorizer
@@ -423,7 +423,7 @@ def find_accesses(
     of_stores = [path for path in paths if path in uri_copies or is_object_path(path)]
     for path in of_stores:
         if path not in uri_copies:
-            check_address(path)  # first: other errors name the paths
+            Address.of(path)  # first: other errors name the paths
     roots = tables_among([path for path in paths if path not in streams and path not in of_stores])
     moment.check_used(paths, roots.values())
     tables = {path: copied(root, moment, COLUMNS_READ) for path, root in roots.items()}

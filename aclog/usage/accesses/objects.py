@@ -1,10 +1,10 @@
 """Access logs in an object store: a prefix, of which every object is copied and then read as a file is.
 
 A log is read several times, and by several processes, and a packed one from its beginning: from copies on the disk of
-temporary files. Spark reads objects where they are (`aclog spark ingest`). Addresses: `addresses.py`.
+temporary files. Spark reads objects where they are (`aclog spark ingest`). Addresses: `addresses.py`; the clients of
+stores: `clients.py`.
 """
 
-import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,14 +13,14 @@ from pathlib import Path, PurePosixPath
 from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
 from typing import Any, Final, Self
-from urllib.parse import quote
 from weakref import finalize
 
 from attrs import field
 
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.values import define, frozen
-from aclog.usage.accesses.addresses import SCHEME, check_address
+from aclog.metalog.values import define
+from aclog.usage.accesses.addresses import Address
+from aclog.usage.accesses.clients import UNPACKED, Opened, errors, is_missing, is_replaced, listed, opened, reason
 from aclog.usage.accesses.globs import is_hidden
 from aclog.usage.accesses.lines import TABLES, FileChangedError, PinnedFile
 from aclog.usage.accesses.table_formats import MARKERS, Places, is_of_log
@@ -49,41 +49,41 @@ class ObjectCopies:
     def of(cls, path: str) -> Self:
         """Copy one object, or all below a prefix but those with names that begin with `.` or `_`.
 
-        `path` is s3://BUCKET/PREFIX, and may end in the options of pyarrow.fs.S3FileSystem: `?region=eu-west-1`, or
-        `?endpoint_override=HOST:PORT&scheme=http` of another store. Credentials are those of the AWS SDK: variables,
-        files of a profile, a role.
+        `path` is as in `addresses.py`, and may end in the options of its store: `?region=eu-west-1`, or
+        `?endpoint_override=HOST:PORT&scheme=http` of another one. Credentials are those that its kind of store has
+        (`Store.credentials`).
 
         Raises:
-            ConfigError: no such object, a table of Delta, Hudi or Iceberg, or the store or the disk has an error.
+            ConfigError: an address that may hold credentials, no such object, a table of Delta, Hudi or Iceberg, or the
+                store or the disk has an error.
             FileChangedError: an object was replaced or deleted meanwhile.
 
         """
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - few logs are in a store
 
-        check_address(path)
-        address, directory = path.partition("?")[0], mkdtemp(prefix="aclog-")
+        address, directory = Address.of(path), mkdtemp(prefix="aclog-")
         try:
-            opened = _opened(path)
-            infos, is_prefix = _listing(opened)
-            _check_no_table(opened, [each.path for each in infos])
+            store = opened(address)
+            infos, is_prefix = _listing(store)
+            _check_no_table(store, [each.path for each in infos])
             read = [
                 each
                 for each in infos
-                if not is_prefix or not is_hidden(PurePosixPath(each.path.removeprefix(opened.base)))
+                if not is_prefix or not is_hidden(PurePosixPath(each.path.removeprefix(store.base)))
             ]
             places = (Path(directory, str(number)) for number in range(len(read)))
             with ThreadPoolExecutor(_AT_ONCE) as pool:  # each request waits for the store
-                files = tuple(pool.map(partial(_copied, opened), read, places))
+                files = tuple(pool.map(partial(_copied, store), read, places))
             if any(is_of_table(file) for file in files):
-                _check_not_in_table(opened)
+                _check_not_in_table(store)
         except BaseException as error:
             rmtree(directory, ignore_errors=True)
-            if isinstance(error, _errors()):
-                raise ConfigError(f"{address}: {_reason(error)}") from error
+            if isinstance(error, errors()):
+                raise ConfigError(f"{address.name}: {reason(address.store, error)}") from error
             raise
         copies = cls(files, is_prefix, directory)
         if not files:
-            raise ConfigError(f"{address}: no objects (names that begin with `.` or `_` are skipped)")
+            raise ConfigError(f"{address.name}: no objects (names that begin with `.` or `_` are skipped)")
         return copies
 
 
@@ -110,74 +110,55 @@ def copies_of(path: str) -> ObjectCopies:
     return copies[path]
 
 
-@frozen(kw_only=True)
-class _Opened:
-    """An address, and the file system that has its objects."""
+def _listing(store: Opened) -> tuple[list[Any], bool]:
+    """Return the objects of an address by name, and whether it is a prefix. Raises OSError.
 
-    address: str
-    """Without options."""
-    files: Any
-    """A pyarrow.fs.FileSystem."""
-    base: str
-    """The path of the address in the file system: BUCKET/PREFIX."""
+    An empty object with the name of a prefix marks a directory in Azure, where pyarrow lists it as a file.
+    """
+    from pyarrow import fs  # noqa: PLC0415 - few logs are in a store, and loading its client takes a second
 
-
-def _opened(path: str) -> _Opened:
-    """Open an address that was checked. Raises ConfigError, OSError."""
-    import pyarrow as pa  # noqa: PLC0415 - few logs are in a store, and loading its client takes a second
-    from pyarrow import fs  # noqa: PLC0415
-
-    address, _, options = path.partition("?")
-    bucket, _, prefix = address.removeprefix(SCHEME).partition("/")
-    quoted = f"{SCHEME}{bucket}/{quote(prefix)}"
-    try:
-        files, base = fs.FileSystem.from_uri(f"{quoted}?{options}" if options else quoted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ConfigError(f"{address}: {str(error).splitlines()[0]}") from error
-    return _Opened(address=address, files=files, base=base)
-
-
-def _name(path: str) -> str:
-    """Return the address of a path of the file system."""
-    return f"{SCHEME}{path}"
-
-
-def _listing(opened: _Opened) -> tuple[list[Any], bool]:
-    """Return the objects of an address by name, and whether it is a prefix. Raises OSError."""
-    from pyarrow import fs  # noqa: PLC0415 - as above
-
-    one = opened.files.get_file_info(opened.base)
-    if one.type is fs.FileType.File:
+    one = store.files.get_file_info(store.base)
+    is_file = one.type is fs.FileType.File
+    if is_file and one.size:
         return [one], False
-    listed = opened.files.get_file_info(fs.FileSelector(opened.base, recursive=True))
-    return sorted((each for each in listed if each.type is fs.FileType.File), key=lambda each: each.path), True
+    below = listed(store, store.base, allow_not_found=is_file)
+    if is_file and not below:
+        return [one], False
+    directories = {each.path for each in below if each.type is fs.FileType.Directory}
+    files = [each for each in below if each.type is fs.FileType.File and (each.size or each.path not in directories)]
+    return sorted(files, key=lambda each: each.path), True
 
 
-def _check_no_table(opened: _Opened, paths: Collection[str]) -> None:
+def _check_no_table(store: Opened, paths: Collection[str]) -> None:
     """Raise ConfigError if there is a table, whose files also have rows that were deleted or rewritten."""
     for path in paths:
         if is_of_log(path):
-            raise of_table(f"{opened.address}: has a table of Delta, Hudi or Iceberg ({_name(path)})")
+            raise of_table(
+                f"{store.address.name}: has a table of Delta, Hudi or Iceberg ({store.address.name_of(path)})"
+            )
 
 
-def _check_not_in_table(opened: _Opened) -> None:
+def _check_not_in_table(store: Opened) -> None:
     """Raise ConfigError if objects are in a table above their address. Raises OSError: the store refuses the list."""
     from pyarrow import fs  # noqa: PLC0415 - as above
 
-    store = opened.files
+    files = store.files
 
     def _markers(directory: str) -> list[str]:
-        infos = store.get_file_info([f"{directory}/{name}" for name in MARKERS])
-        return [info.base_name for info in infos if info.type is fs.FileType.Directory]
+        # lists: of Azure, pyarrow does not find a directory by its name if `NAME-OTHER/` is there
+        places = [fs.FileSelector(f"{directory}/{name}", allow_not_found=True) for name in MARKERS]
+        return [name for name, place in zip(MARKERS, places, strict=True) if files.get_file_info(place)]
 
     def _names(directory: str) -> list[str]:
-        return [info.base_name for info in store.get_file_info(fs.FileSelector(directory, recursive=True))]
+        return [info.base_name for info in listed(store, directory)]
 
     places = Places(_markers, _names)
-    for directory in PurePosixPath(opened.base).parents[:-1]:
+    for directory in PurePosixPath(store.base).parents[:-1]:
         table = places.root(str(directory))
         if table is not None:
-            raise of_table(f"{opened.address}: in the {table.format} table {_name(table.path)}")
+            raise of_table(
+                f"{store.address.name}: in the {table.format} table {store.address.name_of(str(table.path))}"
+            )
 
 
 def of_table(what: str) -> ConfigError:
@@ -191,15 +172,15 @@ def is_of_table(file: PinnedFile) -> bool:
         return copy.read(4).startswith(_MAGIC)
 
 
-def _copied(opened: _Opened, info: Any, place: Path) -> PinnedFile:
+def _copied(store: Opened, info: Any, place: Path) -> PinnedFile:
     """Copy an object. Raises ConfigError, OSError: it cannot be; FileChangedError: it was replaced or deleted.
 
-    Each block is a request of its own, so that blocks of two objects of one name could come together.
+    Each block is a request of its own in S3 and Azure, so that blocks of two objects of one name could come together.
     """
-    name, store, size = _name(info.path), opened.files, 0
+    name, size = store.address.name_of(info.path), 0
     try:
-        with store.open_input_stream(info.path, compression=None) as stream, place.open("wb") as copy:
-            version = _version(stream)
+        with store.files.open_input_stream(info.path, compression=None) as stream, place.open("wb") as copy:
+            version = _version(name, stream)
             for block in _blocks(stream):
                 try:
                     copy.write(block)
@@ -209,40 +190,40 @@ def _copied(opened: _Opened, info: Any, place: Path) -> PinnedFile:
                         "there, or in TMPDIR"
                     ) from error
                 size += len(block)
-        with store.open_input_stream(info.path, compression=None) as stream:
-            is_same = size == info.size and _version(stream) == version
-    except _errors() as error:
-        if isinstance(error, FileNotFoundError) or any(each in str(error) for each in _MISSING):
+        with store.files.open_input_stream(info.path, compression=None) as stream:
+            now = _version(name, stream)
+    except errors() as error:
+        if is_missing(error):
             raise FileChangedError(f"{name}: deleted while it was being read: run again") from error
-        raise ConfigError(f"{name}: {_reason(error)}") from error
-    if not is_same:
-        raise FileChangedError(f"{name}: replaced by another object while it was being read: run again")
+        if is_replaced(error):
+            raise _replaced(name) from error
+        raise ConfigError(f"{name}: {reason(store.address.store, error)}") from error
+    if now != version:
+        raise _replaced(name)
+    if size != info.size:
+        if version.get("Content-Encoding"):
+            raise ConfigError(f"{name}: {UNPACKED}")
+        raise _replaced(name)
     return PinnedFile.of(name, str(place))
 
 
-_MISSING: Final = ("NO_SUCH_KEY", "RESOURCE_NOT_FOUND")
+def _replaced(name: str) -> FileChangedError:
+    return FileChangedError(f"{name}: replaced by another object while it was being read: run again")
 
 
-_QUERY: Final = re.compile(r"(?<=[^\s?])\?[^\s'\"]*=[^\s'\"]*")
-"""The query of a URL, which may have a signature."""
+_OF_VERSIONS: Final = ("ETag", "VersionId", "Last-Modified", "Content-Length", "generation", "size", "Content-Encoding")
 
 
-def _errors() -> tuple[type[Exception], ...]:
-    """Return the classes of errors of stores: pyarrow has no class for some, such as missing credentials."""
-    from pyarrow import ArrowException  # noqa: PLC0415 - as above
-
-    return OSError, ArrowException
-
-
-def _reason(error: BaseException) -> str:
-    """Return the first line of an error of a store, without the queries of its URLs."""
-    return _QUERY.sub("", str(error).splitlines()[0])
-
-
-def _version(stream: Any) -> dict[str, bytes]:
-    """Return by what the store distinguishes an object from others of its name."""
+def _version(name: str, stream: Any) -> dict[str, bytes]:
+    """Return by what the store distinguishes an object from others of its name. Raises ConfigError: by nothing."""
     metadata = stream.metadata()
-    return {key: metadata[key] for key in ("ETag", "VersionId", "Last-Modified", "Content-Length") if key in metadata}
+    version = {key: metadata[key] for key in _OF_VERSIONS if key in metadata}
+    if not version.get("ETag") and not version.get("generation"):
+        raise ConfigError(
+            f"{name}: the store sends no version of it (ETag or generation), so that a change would not be noticed: "
+            "expected a store with versions, or a copy on this machine"
+        )
+    return version
 
 
 def _blocks(stream: Any) -> Iterator[bytes]:

@@ -27,7 +27,7 @@ from attrs import field
 from aclog.installation import install_command
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import define, frozen
-from aclog.usage.accesses.addresses import BUCKET, SCHEME, check_address, is_object_path, plain_name
+from aclog.usage.accesses.addresses import BUCKET, SCHEME, Address, is_s3_path, plain_name
 from aclog.usage.index.database import FILE
 from aclog.usage.index.usage_index import UsageIndex
 
@@ -63,7 +63,7 @@ class StoredIndex:
     def of(cls, path: str) -> Self:
         """Read s3://BUCKET/PREFIX?OPTIONS, or s3a://. Raises ConfigError, which names no credentials."""
         plain = plain_name(path)
-        check_address(plain, CREDENTIALS)
+        Address.of(plain, CREDENTIALS)
         address, _, query = plain.partition("?")
         bucket, _, prefix = address.removeprefix(SCHEME).partition("/")
         if not BUCKET.fullmatch(bucket):
@@ -120,7 +120,7 @@ def index_place(index: Path | str) -> Path | StoredIndex:
 
     """
     text = str(index)
-    if isinstance(index, str) and is_object_path(text):
+    if isinstance(index, str) and is_s3_path(text):
         return StoredIndex.of(text)
     plain = plain_name(text)
     match = _URI.match(plain)
