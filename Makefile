@@ -151,7 +151,7 @@ build/azurite/.ready: tests/node/azurite/package.json tests/node/azurite/package
 
 .PHONY: check-clouds
 check-clouds: venv build/fake-gcs/.ready build/azurite/.ready  ## --accesses and --index on gs:// and abfss://, by emulators (200 MB); needs Go and npm
-	CI=1 $(BIN)/python -m pytest -q -p no:cacheprovider --tier=all tests/usage/accesses/test_clouds.py
+	CI=1 $(BIN)/python -m pytest -q -p no:cacheprovider --tier=all tests/usage/accesses/test_clouds.py tests/usage/index/test_cloud_index.py
 
 # Iceberg's package for Spark follows Spark's versions late
 build/iceberg/.ready: tests/support/spark/iceberg.xml pyproject.toml

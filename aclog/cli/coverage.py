@@ -43,7 +43,7 @@ class CoverageFlags:
         Option(
             "--index",
             metavar="DIR",
-            help="An index that the command [cyan]aclog accesses index[/] writes; or s3://BUCKET/PREFIX.",
+            help="An index that the command [cyan]aclog accesses index[/] writes; or s3://BUCKET/PREFIX or abfss://...",
             show_default=False,
         ),
     ] = None

@@ -30,7 +30,7 @@ class McpFlags:
             "--index",
             metavar="DIR",
             help="The index that [cyan]aclog accesses index[/] keeps, for the tool [cyan]unused[/]; or "
-            "s3://BUCKET/PREFIX.",
+            "s3://BUCKET/PREFIX or abfss://...",
             show_default=False,
             rich_help_panel=ACCESSES_PANEL,
         ),

@@ -64,7 +64,7 @@ class ReportFlags:
             "--index",
             metavar="DIR",
             help="Report unused ACLs by this index of last use, which the command [cyan]aclog accesses index[/] "
-            "writes; or s3://BUCKET/PREFIX.",
+            "writes; or s3://BUCKET/PREFIX or abfss://...",
             show_default=False,
             rich_help_panel=ACCESSES_PANEL,
         ),

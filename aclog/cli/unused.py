@@ -45,7 +45,7 @@ class UnusedFlags:
         Option(
             "--index",
             metavar="DIR",
-            help="The index that the command [cyan]aclog accesses index[/] writes; or s3://BUCKET/PREFIX.",
+            help="The index that the command [cyan]aclog accesses index[/] writes; or s3://BUCKET/PREFIX or abfss://...",
             show_default=False,
             if_missing="`aclog accesses usage --days N` needs an access log only; `aclog accesses index` makes one",
         ),

@@ -26,7 +26,8 @@ class IndexFlags:
         Option(
             "--index",
             metavar="DIR",
-            help="The index; a new or empty directory becomes one. Or s3://BUCKET/PREFIX, without --follow.",
+            help="The index; a new or empty directory becomes one. Without --follow also s3://BUCKET/PREFIX or "
+            "abfss://...",
             show_default=False,
         ),
     ]

@@ -133,7 +133,7 @@ def unused(
 
     Args:
         rules: as in `acl_usage`.
-        index: the directory that `aclog accesses index` keeps, or s3://BUCKET/PREFIX.
+        index: the directory that `aclog accesses index` keeps, or an address in S3 or Azure.
         days: the length of the window, in whole days (UTC).
         until: as in `acl_usage`.
         gap: how long a broker may log nothing; at least an hour.

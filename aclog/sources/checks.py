@@ -95,7 +95,7 @@ _EXTRAS = (
     ("kafka", "confluent-kafka", "the metadata log of aclog's nodes, or an access log, in a Kafka topic (kafka://...)"),
     ("zookeeper", "kazoo", "reading and migrating ACLs in ZooKeeper"),
     ("parquet", "pyarrow", "reading access logs in Parquet, and returning Arrow tables"),
-    ("s3", "obstore", "an index of last use in an S3 store"),
+    ("s3", "obstore", "an index of last use in S3 or Azure"),
     ("spark", "pyspark", "the `aclog spark` commands"),
 )
 _JAVA_SECONDS = 20

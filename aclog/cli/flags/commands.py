@@ -118,7 +118,7 @@ class FindingsFlags:
         Option(
             "--index",
             metavar="DIR",
-            help="Unused rules: the index that [cyan]aclog accesses index[/] keeps; or s3://BUCKET/PREFIX.",
+            help="Unused rules: the index that [cyan]aclog accesses index[/] keeps; or s3://BUCKET/PREFIX or abfss://...",
             rich_help_panel=_PANEL,
         ),
     ] = None

@@ -419,7 +419,7 @@ def usage_index(
         Option(
             "--index",
             metavar="DIR",
-            help="The index; a new or empty directory becomes one. Or s3://BUCKET/PREFIX.",
+            help="The index; a new or empty directory becomes one. Or s3://BUCKET/PREFIX or abfss://...",
             show_default=False,
         ),
     ],

@@ -51,7 +51,7 @@ def _s3(address: Address) -> Opened:
 def _gcs(address: Address) -> Opened:
     options, is_anonymous = address.options, "anonymous" in address.options
     if options.get("scheme") == "http" and not is_anonymous:
-        _check_host(address, options.get("endpoint_override", ""))
+        check_host(address, options.get("endpoint_override", ""))
     files = _client(address, "GcsFileSystem")(
         anonymous=is_anonymous,
         scheme=options.get("scheme"),
@@ -74,14 +74,14 @@ def _azure(address: Address) -> Opened:
         return Opened(address=address, files=_anonymous(address, settings, bool(plain)), base=address.base)
     credentials = azure_credentials(address)
     for kind in () if "account_key" in credentials else plain:  # a key signs, and is not sent
-        _check_host(address, settings[f"{kind}_storage_authority"])
+        check_host(address, settings[f"{kind}_storage_authority"])
     return Opened(address=address, files=client(account, **credentials, **settings), base=address.base)
 
 
 _OF_THIS_MACHINE: Final = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]+)?")
 
 
-def _check_host(address: Address, host: str) -> None:
+def check_host(address: Address, host: str) -> None:
     """Raise ConfigError if a token would go to another machine without encryption."""
     if not _OF_THIS_MACHINE.fullmatch(host):
         raise ConfigError(

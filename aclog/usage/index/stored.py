@@ -1,14 +1,14 @@
-"""An index of last use in an S3 store: one object, of which commands work on a private copy.
+"""An index of last use in S3 or Azure: one object, of which commands work on a private copy.
 
 SQLite needs a file system, so that readers copy one version of the object, and writers copy it, add to the copy, and
 put that back as a whole. The put has a condition (`If-Match: ETAG` of the copied version, or `If-None-Match: *` for a
 new index): of two writers that copied the same version, the store refuses the later one, which then has changed
-nothing. A put whose response is lost is compared with the object before it is reported.
+nothing. A put whose response is lost is compared with the object before it is reported. The clients of stores and their
+errors: `store_clients.py`.
 
 Begin with `reading_index` and `writing_index`.
 """
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,34 +20,24 @@ from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
 from time import sleep
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
-from urllib.parse import parse_qsl
 
 from attrs import field
 
 from aclog.installation import install_command
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import define, frozen
-from aclog.usage.accesses.addresses import BUCKET, SCHEME, Address, is_s3_path, plain_name
+from aclog.usage.accesses.addresses import AZURE, BUCKET, S3, SCHEME, Address, is_s3_path, plain_name
 from aclog.usage.index.database import FILE
+from aclog.usage.index.store_clients import AZURE_KIND, S3_KIND, StoreKind, client_settings, s3_options, status_of, why
 from aclog.usage.index.usage_index import UsageIndex
 
 if TYPE_CHECKING:
-    from obstore.store import S3Store
+    from obstore.store import AzureStore, S3Store
 
 # Where an index is: a directory, or an address.
 
-EXPECTED: Final = f"a directory of this machine, or {SCHEME}BUCKET/PREFIX"
-CREDENTIALS: Final = (
-    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), or the role of the pod, the container or the "
-    "machine; files of profiles are not read"
-)
+EXPECTED: Final = f"a directory of this machine, {S3.form} or {AZURE.form}"
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-_OPTIONS: Final = {
-    "region": re.compile(r"[a-z0-9-]{1,64}"),
-    "endpoint_override": re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?"),
-    "scheme": re.compile(r"https?"),
-}
-"""The options of an address, which are some of those of pyarrow.fs.S3FileSystem."""
 
 
 @frozen(kw_only=True)
@@ -55,33 +45,44 @@ class StoredIndex:
     """The address of an index in a store."""
 
     bucket: str
+    """Or the container."""
     prefix: str
     """Without a slash at its ends; may be empty."""
     options: Mapping[str, str] = field(factory=dict)
+    azure: Address | None = None
+    """The address in Azure; None in S3."""
 
     @classmethod
     def of(cls, path: str) -> Self:
-        """Read s3://BUCKET/PREFIX?OPTIONS, or s3a://. Raises ConfigError, which names no credentials."""
+        """Read s3://BUCKET/PREFIX?OPTIONS, or s3a://, or abfss://. Raises ConfigError, which names no credentials."""
         plain = plain_name(path)
-        Address.of(plain, CREDENTIALS)
-        address, _, query = plain.partition("?")
-        bucket, _, prefix = address.removeprefix(SCHEME).partition("/")
-        if not BUCKET.fullmatch(bucket):
-            raise ConfigError(f"an index in a store: not the name of a bucket: expected {SCHEME}BUCKET/PREFIX")
-        prefix = prefix.rstrip("/")
+        address = Address.of(plain, (S3_KIND if is_s3_path(plain) else AZURE_KIND).credentials)
+        is_s3, scheme = address.store is S3, address.scheme
+        if is_s3 and not BUCKET.fullmatch(address.authority):
+            raise ConfigError(f"an index in a store: not the name of a bucket: expected {S3.form}")
+        prefix = address.prefix.rstrip("/")
+        name = f"{scheme}{address.authority}/{prefix}"
         if prefix.rpartition("/")[2] == FILE:
-            raise ConfigError(f"{SCHEME}{bucket}/{prefix}: expected the prefix of {FILE}, without that name")
+            raise ConfigError(f"{name}: expected the prefix of {FILE}, without that name")
         if not _is_key(prefix):
             raise ConfigError(
-                f"an index in {SCHEME}{bucket}: its prefix has an empty part, `.`, `..`, a control character or one "
-                f"that is not Unicode: expected {SCHEME}BUCKET/PREFIX"
+                f"an index in {scheme}{address.authority}: its prefix has an empty part, `.`, `..`, a control "
+                f"character or one that is not Unicode: expected {address.store.form}"
             )
-        return cls(bucket=bucket, prefix=prefix, options=_options(f"{SCHEME}{bucket}/{prefix}", query))
+        if is_s3:
+            return cls(bucket=address.authority, prefix=prefix, options=s3_options(name, address.query))
+        return cls(bucket=address.container, prefix=prefix, options=address.options, azure=address)
+
+    @property
+    def kind(self) -> StoreKind:
+        """The kind of store."""
+        return S3_KIND if self.azure is None else AZURE_KIND
 
     @property
     def address(self) -> str:
         """The address without its options."""
-        return f"{SCHEME}{self.bucket}/{self.prefix}".rstrip("/")
+        root = f"{SCHEME}{self.bucket}" if self.azure is None else f"{self.azure.scheme}{self.azure.authority}"
+        return f"{root}/{self.prefix}".rstrip("/")
 
     def key(self, name: str = FILE) -> str:
         """Return the key of an object of the index."""
@@ -99,19 +100,6 @@ def _is_key(prefix: str) -> bool:
     )
 
 
-def _options(address: str, query: str) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for key, value in parse_qsl(query, keep_blank_values=True):
-        # neither is named: it may hold a part of a secret with `?` or `&`
-        if key not in _OPTIONS or key in options or not _OPTIONS[key].fullmatch(value):
-            raise ConfigError(
-                f"{address}: its options are not valid: expected at most one each of region=REGION, "
-                "endpoint_override=HOST:PORT and scheme=http or https"
-            )
-        options[key] = value
-    return options
-
-
 def index_place(index: Path | str) -> Path | StoredIndex:
     """Return the directory, or the address in a store, that --index names. `file:///DIR` is a directory.
 
@@ -120,7 +108,7 @@ def index_place(index: Path | str) -> Path | StoredIndex:
 
     """
     text = str(index)
-    if isinstance(index, str) and is_s3_path(text):
+    if isinstance(index, str) and (is_s3_path(text) or text.startswith(AZURE.schemes)):
         return StoredIndex.of(text)
     plain = plain_name(text)
     match = _URI.match(plain)
@@ -226,13 +214,12 @@ def _digest(file: Path) -> bytes:
 # The store.
 
 _LARGEST: Final = 5_000_000_000
-"""Bytes of one put of S3."""
+"""Bytes of one put of S3; Azure takes 5,000 MiB."""
 _ATTEMPTS: Final = 3
 """Puts of an index, if the object is still the former one after each."""
 _PAUSE: float = 1.0
 """Seconds between two attempts, which double."""
 _BLOCK: Final = 1 << 22
-_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _NO_TAG: Final = '"00000000000000000000000000000000"'
 """An ETag that no object has."""
 
@@ -260,53 +247,31 @@ class _Store:
     """The objects of an index: reads are repeated by the client, puts are not."""
 
     place: StoredIndex
-    _read: "S3Store" = field(repr=False)
-    _put: "S3Store" = field(repr=False)
+    _read: "S3Store | AzureStore" = field(repr=False)
+    _put: "S3Store | AzureStore" = field(repr=False)
 
     @classmethod
     def of(cls, place: StoredIndex) -> Self:
         """Connect to nothing yet. Raises ConfigError: obstore is not installed, or its variables are not valid."""
         if find_spec("obstore") is None:
-            raise ConfigError(f"no module obstore: an index in a store needs it: {install_command('s3')}")
+            extra = place.kind.extra
+            raise ConfigError(f"no module obstore: an index in a store needs it: {install_command(extra)}")
         from datetime import timedelta  # noqa: PLC0415 - few indexes are in a store
 
-        from obstore.store import S3Store  # noqa: PLC0415
+        from obstore.store import AzureStore, S3Store  # noqa: PLC0415
 
-        options, endpoint = place.options, place.options.get("endpoint_override")
-        scheme = options.get("scheme", "https")
-        variables = () if endpoint else (os.environ.get(name, "") for name in _ENDPOINTS)
-        is_plain = scheme == "http" or any(each.startswith("http:") for each in variables)
-        settings: dict[str, Any] = {
-            # an index is one request; a stalled one ends
-            "client_options": {
-                "timeout": "15 min",
-                "connect_timeout": "10 s",
-                "allow_http": is_plain,
-            },
-            "conditional_put": "etag",
-            # not every store has the request that deletes several objects
-            "disable_bulk_delete": True,
-            **({"region": options["region"]} if "region" in options else {}),
-            **(
-                {
-                    "endpoint": f"{scheme}://{endpoint}",
-                    "aws_endpoint_url_s3": f"{scheme}://{endpoint}",  # of a variable it would come first
-                    "virtual_hosted_style_request": False,
-                }
-                if endpoint
-                else {}
-            ),
-        }
+        settings = client_settings(place.bucket, place.options, place.azure)
+        client: Any = S3Store if place.azure is None else AzureStore
         patience = timedelta(seconds=60)
         try:
             read, put = (
-                S3Store(place.bucket, **settings, retry_config={"max_retries": retries, "retry_timeout": patience})
+                client(**settings, retry_config={"max_retries": retries, "retry_timeout": patience})
                 for retries in (3, 0)
             )
         except Exception as error:
             # the text may have a value of a variable
             raise ConfigError(
-                f"{place.address}: the variables of the AWS SDK (AWS_*) are not valid, or the options of the address"
+                f"{place.address}: {place.kind.variables} are not valid, or the options of the address"
             ) from error
         return cls(place, read, put)
 
@@ -339,7 +304,7 @@ class _Store:
         except FileNotFoundError:
             return None
         except Exception as error:
-            raise self._unread(_why(error)) from error
+            raise self._unread(self._why(error)) from error
         blocks, tag = iter(result.stream(min_chunk_size=_BLOCK)), result.meta["e_tag"]
         while (block := self._next(blocks)) is not None:
             sha.update(block)
@@ -353,10 +318,13 @@ class _Store:
         try:
             return next(blocks, None)
         except Exception as error:
-            raise self._unread(_why(error)) from error
+            raise self._unread(self._why(error)) from error
 
-    def _unread(self, why: str) -> ConfigError:
-        return ConfigError(f"{self.place.address}: cannot be read: {why}")
+    def _unread(self, cause: str) -> ConfigError:
+        return ConfigError(f"{self.place.address}: cannot be read: {cause}")
+
+    def _why(self, error: Exception) -> str:
+        return why(self.place.kind, error)
 
     # writing
 
@@ -370,8 +338,8 @@ class _Store:
         address = self.place.address
         if (size := file.stat().st_size) > _LARGEST:
             raise ConfigError(
-                f"{address}: the index has {size:,} bytes: expected at most {_LARGEST:,}, which S3 takes in one put: "
-                "keep it in a directory"
+                f"{address}: the index has {size:,} bytes: expected at most {_LARGEST:,}, which a store takes in one "
+                "put: keep it in a directory"
             )
         is_unsure = False
         for attempt in range(_ATTEMPTS):
@@ -380,13 +348,13 @@ class _Store:
             failure = self._try(file, tag)
             if failure is None:
                 return
-            refused, why, is_final = failure
+            refused, cause, is_final = failure
             # a response may have been lost, also that of the attempt before
             try:
                 now = self._version()
             except ConfigError as error:
                 raise ConfigError(
-                    f"{address}: writing has failed ({why}), and what is there now is unknown ({_cause(error)}): the "
+                    f"{address}: writing has failed ({cause}), and what is there now is unknown ({_cause(error)}): the "
                     f"former index or the new one, each as a whole: {_AGAIN}"
                 ) from error
             if now is not None and now.digest == digest:
@@ -403,7 +371,7 @@ class _Store:
             if is_final:
                 break
             is_unsure = is_unsure or not refused
-        raise ConfigError(f"{address}: cannot be written: {why}: the former index was still there: {_AGAIN}")
+        raise ConfigError(f"{address}: cannot be written: {cause}: the former index was still there: {_AGAIN}")
 
     def _try(self, file: Path, tag: str | None) -> "_Failure | None":
         """Put a file; return why that failed."""
@@ -415,9 +383,9 @@ class _Store:
                 self._put, self.place.key(), file, mode="create" if tag is None else {"e_tag": tag}, use_multipart=False
             )
         except (AlreadyExistsError, PreconditionError) as error:
-            return _Failure(True, _why(error), False)
+            return _Failure(True, self._why(error), False)
         except Exception as error:  # noqa: BLE001 - errors of the client have no class in common
-            return _Failure(False, _why(error), _status(error) in _HINTS)
+            return _Failure(False, self._why(error), status_of(error) in self.place.kind.hints)
         return None
 
     def check_conditions(self) -> None:
@@ -441,7 +409,9 @@ class _Store:
         except ConfigError:
             raise
         except Exception as error:
-            raise ConfigError(f"{self.place.address}: writing was tried with a probe object: {_why(error)}") from error
+            raise ConfigError(
+                f"{self.place.address}: writing was tried with a probe object: {self._why(error)}"
+            ) from error
 
     def _probe(self, probe: str) -> None:
         """Put the probe with conditions that hold and that do not. Raises ConfigError, and errors of the client."""
@@ -472,46 +442,3 @@ _AGAIN: Final = "run the command again: each access is counted once"
 
 def _cause(error: ConfigError) -> str:
     return str(error).rpartition("cannot be read: ")[2]
-
-
-# Texts of errors: only what is known to hold no credentials. A store's response may have the id of a key and what was
-# signed, and an address the token of an identity.
-
-_STATUS: Final = re.compile(r"status code: ([1-5][0-9]{2})")
-_CODE: Final = re.compile(r"<Code>([A-Za-z.]{1,64})</Code>")
-_OF_CREDENTIALS: Final = re.compile(r"latest/api/token|latest/meta-data|AssumeRole|redential")
-_HINTS: Final = {
-    "301": "expected the region of the bucket (?region=REGION)",
-    "400": "expected the region of the bucket (?region=REGION), if it is another one",
-    "401": f"expected {CREDENTIALS}",
-    "403": "expected permission (s3:GetObject, s3:ListBucket; to write s3:PutObject, s3:DeleteObject), and "
-    + CREDENTIALS,
-}
-
-
-def _status(error: Exception) -> str | None:
-    match = _STATUS.search(str(error))
-    return None if match is None else match[1]
-
-
-def _why(error: Exception) -> str:
-    text, status = str(error), _status(error)
-    code = _CODE.search(text)
-    if _OF_CREDENTIALS.search(text) and code is None:
-        return f"no credentials: expected {CREDENTIALS}"
-    if status is not None:
-        named = f"HTTP status {status}" + (f" ({code[1]})" if code else "")
-        return f"{named}: {_HINTS[status]}" if status in _HINTS else named
-    for sign, meaning in _SIGNS.items():
-        if sign in text:
-            return meaning
-    return f"the client of the store has failed ({type(error).__name__})"
-
-
-_SIGNS: Final = {
-    "builder error": "the address of the store is not valid, or not of https: expected it, or &scheme=http",
-    "kind: Timeout": "no response in time",
-    "kind: Connect": "no connection to the store",
-    "error sending request": "the connection broke",
-    "body error": "the connection broke, or the object was replaced meanwhile: run the command again",
-}

@@ -17,6 +17,7 @@ from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import TypeAlias
 from urllib.parse import quote, urlencode
 
 from attrs import define, field
@@ -34,6 +35,10 @@ _SECONDS = 30.0
 _OF_CONNECTION = {"connection", "transfer-encoding", "keep-alive", "content-length"}
 
 
+Response: TypeAlias = tuple[int, dict[str, str], bytes]
+"""The status, the headers and the body."""
+
+
 @define(kw_only=True)
 class Proxy:
     """A server that passes requests on; `traffic` sees each first."""
@@ -47,6 +52,8 @@ class Proxy:
     is_paged: bool = False
     lost: Callable[[str], bool] = field(default=lambda _: False)
     """Whether the response of a request (METHOD and path) is lost, after its effect."""
+    instead: Callable[[str, Mapping[str, str], bytes], Response | None] = field(default=lambda *_: None)
+    """Responds in place of the emulator to a request (METHOD and path, headers in lower case, body), or not."""
 
 
 @contextmanager
@@ -75,7 +82,11 @@ def proxy_of(emulator: int, pages: str) -> Iterator[Proxy]:
                 return
             is_list = self.command == "GET" and "prefix=" in self.path
             path = _paged(self.path, proxy.pages) if is_list and proxy.is_paged else self.path
-            status, headers, content = _sent(emulator, self.command, path, dict(self.headers.items()), body)
+            named = {key.lower(): value for key, value in self.headers.items()}
+            response = proxy.instead(request, named, body)
+            if response is None:
+                response = _sent(emulator, self.command, path, dict(self.headers.items()), body)
+            status, headers, content = response
             if proxy.lost(request):
                 self.close_connection = True
                 return
@@ -119,7 +130,7 @@ def _paged(path: str, parameter: str) -> str:
     return path.replace(size[0], f"{parameter}={min(_PER_PAGE, int(size[1]))}")
 
 
-def _sent(port: int, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, dict, bytes]:
+def _sent(port: int, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Response:
     connection = HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
     try:
         connection.request(method, path, body or None, dict(headers))
@@ -218,23 +229,29 @@ class AzureContainer:
         )
         return f"?{kinds}"
 
-    def put(self, name: str, content: bytes, *, container: str = "logs", is_marker: bool = False) -> None:
+    def put(self, name: str, content: bytes, *, container: str = "logs", is_marker: bool = False) -> Response:
         """Create or replace an object; a marker is a directory of Hadoop's client."""
         headers = {"x-ms-blob-type": "BlockBlob"} | ({"x-ms-meta-hdi_isfolder": "true"} if is_marker else {})
-        status, text = self._signed("PUT", quote(f"{container}/{name}"), "", headers, content)
-        assert status == 201, text
+        response = self._signed("PUT", quote(f"{container}/{name}"), "", headers, content)
+        assert response[0] == 201, response
+        return response
 
     def remove(self, name: str) -> None:
         """Delete an object."""
         self._signed("DELETE", quote(f"logs/{name}"), "", {}, b"")
 
+    def names(self) -> list[str]:
+        """Return the names of all objects."""
+        _, _, text = self._signed("GET", "logs", "comp=list\nrestype=container", {}, b"")
+        return re.findall(r"<Name>(.*?)</Name>", text.decode())
+
     def create(self, container: str, *, is_public: bool = False) -> None:
         """Create a container."""
         headers = {"x-ms-blob-public-access": "container"} if is_public else {}
-        status, text = self._signed("PUT", container, "restype=container", headers, b"")
-        assert status == 201, text
+        response = self._signed("PUT", container, "restype=container", headers, b"")
+        assert response[0] == 201, response
 
-    def _signed(self, method: str, path: str, query: str, more: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+    def _signed(self, method: str, path: str, query: str, more: Mapping[str, str], body: bytes) -> Response:
         """Send a request with the key of the account: "Authorize with Shared Key" of Azure's documentation."""
         date = datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
         headers = {"x-ms-date": date, "x-ms-version": "2021-12-02", **more}
@@ -244,9 +261,8 @@ class AzureContainer:
         text = "\n".join([method, "", "", size, "", kind, "", "", "", "", "", "", f"{named}{resource}"])
         headers |= {"Authorization": f"SharedKey {ACCOUNT}:{signature(text)}", "Content-Type": kind}
         headers["Content-Length"] = str(len(body))
-        url = f"/{ACCOUNT}/{path}" + (f"?{query}" if query else "")
-        status, _, content = _sent(self.proxy.emulator, method, url, {k: v for k, v in headers.items() if v}, body)
-        return status, content
+        url = f"/{ACCOUNT}/{path}" + (f"?{query}" if query else "").replace("\n", "&")
+        return _sent(self.proxy.emulator, method, url, {k: v for k, v in headers.items() if v}, body)
 
 
 def signature(text: str) -> str:
