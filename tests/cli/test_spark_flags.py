@@ -116,7 +116,7 @@ def test_a_database_is_in_files_alone(tmp_path):
         local_directory("s3a://lake/x", "--log", "a database")
     refused = aclog("spark", "usage-index", "--accesses", tmp_path, "--index", "gs://lake/x")
     assert refused.code == 2
-    assert "an index in a store of gs: is not supported: expected a directory of this machine, or s3://" in refused.err
+    assert "an index in a store of gs: is not supported: expected a directory of this machine, s3://" in refused.err
 
 
 def test_flags_of_a_stream(tmp_path):

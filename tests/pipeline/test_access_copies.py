@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from datetime import UTC
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -114,3 +115,14 @@ def test_which_paths_are_copied(spark, logs):
         access_copies(elsewhere, ["hdfs://host/x"])  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="expected the Hadoop package of the store"):
         access_copies(spark, ["nostore://host/x"])
+
+
+@pytest.mark.parametrize("name", ["gs://lake/x", "abfss://lake@account1.dfs.core.windows.net/x"])
+def test_stores_other_than_s3_have_the_credentials_of_hadoop(spark, logs, name):
+    """Commands without Spark read these stores by pyarrow; an address with its options is none of Hadoop."""
+    elsewhere = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://host:7077"))
+    with pytest.raises(ConfigError, match=rf"^--accesses {name}: is copied to "):
+        access_copies(elsewhere, [name])  # type: ignore[arg-type]
+    copies = copies_of(spark, logs.as_uri())
+    found = find_accesses([name], UTC, uri_copies={name: copies})
+    assert names_of(found) == ["broker 1/a.log", "broker 1/b%20+.log", "broker-2/c.log"]

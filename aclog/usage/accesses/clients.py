@@ -193,6 +193,11 @@ def is_missing(error: Exception) -> bool:
     return isinstance(error, FileNotFoundError) or any(each in str(error) for each in _MISSING)
 
 
+def is_of_marker(error: Exception) -> bool:
+    """Return whether an object only marks a directory: in Azure, by its metadata."""
+    return str(error).startswith("Not a regular file")
+
+
 def is_replaced(error: Exception) -> bool:
     """Return whether an object has become shorter meanwhile."""
     return "[InvalidRange]" in str(error)

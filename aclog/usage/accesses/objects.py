@@ -20,7 +20,17 @@ from attrs import field
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import define
 from aclog.usage.accesses.addresses import Address
-from aclog.usage.accesses.clients import UNPACKED, Opened, errors, is_missing, is_replaced, listed, opened, reason
+from aclog.usage.accesses.clients import (
+    UNPACKED,
+    Opened,
+    errors,
+    is_missing,
+    is_of_marker,
+    is_replaced,
+    listed,
+    opened,
+    reason,
+)
 from aclog.usage.accesses.globs import is_hidden
 from aclog.usage.accesses.lines import TABLES, FileChangedError, PinnedFile
 from aclog.usage.accesses.table_formats import MARKERS, Places, is_of_log
@@ -73,7 +83,7 @@ class ObjectCopies:
             ]
             places = (Path(directory, str(number)) for number in range(len(read)))
             with ThreadPoolExecutor(_AT_ONCE) as pool:  # each request waits for the store
-                files = tuple(pool.map(partial(_copied, store), read, places))
+                files = tuple(filter(None, pool.map(partial(_copied, store), read, places)))
             if any(is_of_table(file) for file in files):
                 _check_not_in_table(store)
         except BaseException as error:
@@ -172,27 +182,23 @@ def is_of_table(file: PinnedFile) -> bool:
         return copy.read(4).startswith(_MAGIC)
 
 
-def _copied(store: Opened, info: Any, place: Path) -> PinnedFile:
-    """Copy an object. Raises ConfigError, OSError: it cannot be; FileChangedError: it was replaced or deleted.
+def _copied(store: Opened, info: Any, place: Path) -> PinnedFile | None:
+    """Copy an object; return None for one that marks an empty directory.
+
+    Raises ConfigError, OSError: it cannot be copied; FileChangedError: it was replaced or deleted.
 
     Each block is a request of its own in S3 and Azure, so that blocks of two objects of one name could come together.
     """
-    name, size = store.address.name_of(info.path), 0
+    name = store.address.name_of(info.path)
     try:
-        with store.files.open_input_stream(info.path, compression=None) as stream, place.open("wb") as copy:
+        with store.files.open_input_stream(info.path, compression=None) as stream:
             version = _version(name, stream)
-            for block in _blocks(stream):
-                try:
-                    copy.write(block)
-                except OSError as error:
-                    raise ConfigError(
-                        f"{name}: cannot be copied to {gettempdir()}: {error.strerror or error}: expected room for it "
-                        "there, or in TMPDIR"
-                    ) from error
-                size += len(block)
+            size = _written(name, stream, place)
         with store.files.open_input_stream(info.path, compression=None) as stream:
             now = _version(name, stream)
     except errors() as error:
+        if not info.size and is_of_marker(error):
+            return None
         if is_missing(error):
             raise FileChangedError(f"{name}: deleted while it was being read: run again") from error
         if is_replaced(error):
@@ -205,6 +211,34 @@ def _copied(store: Opened, info: Any, place: Path) -> PinnedFile:
             raise ConfigError(f"{name}: {UNPACKED}")
         raise _replaced(name)
     return PinnedFile.of(name, str(place))
+
+
+def _written(name: str, stream: Any, place: Path) -> int:
+    """Write the rest of a stream to a file; return its bytes. Raises ConfigError: no room; errors of the store."""
+    size = 0
+    with _room_for(name):
+        copy = place.open("wb")
+    try:
+        for block in _blocks(stream):
+            with _room_for(name):
+                copy.write(block)
+            size += len(block)
+    finally:
+        with _room_for(name):
+            copy.close()  # writes what is buffered
+    return size
+
+
+@contextmanager
+def _room_for(name: str) -> Iterator[None]:
+    """Take errors of the operating system for those of the disk. Raises ConfigError."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(
+            f"{name}: cannot be copied to {gettempdir()}: {error.strerror or error}: expected room for it there, or in "
+            "TMPDIR"
+        ) from error
 
 
 def _replaced(name: str) -> FileChangedError:

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import frozen
@@ -171,9 +171,9 @@ def status_of(error: Exception) -> str | None:
     return None if match is None else match[1]
 
 
-def why(kind: StoreKind, error: Exception) -> str:
-    """Return what an error of a client means."""
-    text, status = str(error), status_of(error)
+def why(kind: StoreKind, error: Exception, key: str) -> str:
+    """Return what an error of a client means; `key`: of the object, whose name may have a word of credentials."""
+    text, status = str(error).replace(key, "").replace(quote(key), ""), status_of(error)
     code = _CODE.search(text)
     if _OF_CREDENTIALS.search(text) and code is None:
         return f"no credentials: expected {kind.credentials}"

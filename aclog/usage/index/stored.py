@@ -324,7 +324,7 @@ class _Store:
         return ConfigError(f"{self.place.address}: cannot be read: {cause}")
 
     def _why(self, error: Exception) -> str:
-        return why(self.place.kind, error)
+        return why(self.place.kind, error, self.place.prefix or FILE)
 
     # writing
 

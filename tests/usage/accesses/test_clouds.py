@@ -190,6 +190,12 @@ class TestAzure(Clouds):
             assert len(rows_of(log)) == 2
             assert [file.path for file in log.files] == [f"{bucket.root}/marked/day=1/a.log"]
             assert not log.skipped
+        bucket.put("marked/day=2", b"", is_marker=True)
+        log = find_accesses([self.at(bucket, "marked")], UTC)
+        assert len(rows_of(log)) == 2
+        assert not log.skipped
+        with pytest.raises(ConfigError, match="/marked/day=2: no objects"):
+            find_accesses([self.at(bucket, "marked/day=2")], UTC)
 
     def test_abfs_is_read_as_abfss(self, bucket):
         bucket.put("abfs/a.log", text("orders"))

@@ -289,9 +289,13 @@ def test_what_cannot_be_read_is_named(monkeypatch):
         damaged = find_accesses([f"s3://logs/damaged{options}"], UTC)
         with pytest.raises(ConfigError, match=r"^s3://logs/damaged/a\.gz: not a complete gzip file"):
             rows_of(damaged)
-        monkeypatch.setattr(Path, "open", full_disk(Path.open))
-        with pytest.raises(ConfigError, match=r"server\.log: cannot be copied to .*: expected room for it there"):
-            find_accesses([f"s3://logs/plain{options}"], UTC)
+        for buffering in (0, -1):  # a write fails, or the end of the file
+            with monkeypatch.context() as context:
+                context.setattr(Path, "open", full_disk(Path.open, buffering))
+                with pytest.raises(
+                    ConfigError, match=r"server\.log: cannot be copied to .*: expected room for it there"
+                ):
+                    find_accesses([f"s3://logs/plain{options}"], UTC)
 
 
 def test_credentials_in_an_address_are_in_no_error(tmp_path):
@@ -336,12 +340,12 @@ def test_errors_of_tables_name_the_object():
             rows_of(found)
 
 
-def full_disk(opened):
+def full_disk(opened, buffering=0):
     """Files that can be opened, and not written."""
 
     def full(path, mode="r", **how):
         if mode != "wb":
             return opened(path, mode, **how)
-        return opened(Path("/dev/full"), mode, buffering=0)
+        return opened(Path("/dev/full"), mode, buffering=buffering)
 
     return full

@@ -56,7 +56,7 @@ def environment(monkeypatch, tmp_path, container):
 def place(container, request) -> str:
     """An index of its own, as --index names it."""
     name = sha256(request.node.name.encode()).hexdigest()[:9]
-    return f"{container.root}/usage {name}{container.options}"
+    return f"{container.root}/credentials {name}{container.options}"
 
 
 @pytest.fixture

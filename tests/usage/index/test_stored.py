@@ -526,6 +526,8 @@ def test_without_obstore_the_extra_is_named(store, log, monkeypatch):
     refused = indexed(store.place, log)
     assert refused.complaint.startswith("no module obstore: an index in a store needs it: ")
     assert "s3" in refused.complaint
+    refused = indexed("abfss://logs@account1.dfs.core.windows.net/usage", log)
+    assert "azure" in refused.complaint
 
 
 class Roles(BaseHTTPRequestHandler):
