@@ -127,9 +127,10 @@ def _listing(store: Opened) -> tuple[list[Any], bool]:
     """
     from pyarrow import fs  # noqa: PLC0415 - few logs are in a store, and loading its client takes a second
 
-    one = store.files.get_file_info(store.base)
-    is_file = one.type is fs.FileType.File
-    if is_file and one.size:
+    # of a whole bucket, Google Cloud Storage would require a permission that readers of objects lack
+    one = store.files.get_file_info(store.base) if "/" in store.base else None
+    is_file = one is not None and one.type is fs.FileType.File
+    if one is not None and is_file and one.size:
         return [one], False
     below = listed(store, store.base, allow_not_found=is_file)
     if is_file and not below:

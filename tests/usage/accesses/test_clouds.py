@@ -146,6 +146,14 @@ class TestGcs(Clouds):
                 find_accesses([self.at(bucket, "x")], UTC)
             assert "\n" not in str(refused.value)
 
+    def test_a_whole_bucket_takes_no_permission_on_the_bucket(self):
+        with gcs_bucket() as bucket:
+            bucket.put("broker-1/a.log", text("orders"))
+            bucket.traffic.hook = lambda request: 403 if request == "GET /storage/v1/b/logs" else None
+            for root in (bucket.root, f"{bucket.root}/"):
+                log = find_accesses([f"{root}{bucket.options}"], UTC)
+                assert [file.path for file in log.files] == ["gs://logs/broker-1/a.log"]
+
     @pytest.mark.parametrize("content", ["", "{}", '{"type": "authorized_user", "refresh_token": "SECRET'])
     def test_credentials_that_cannot_be_read_are_in_no_error(self, tmp_path, monkeypatch, content):
         file = tmp_path / "SECRET.json"
@@ -227,7 +235,8 @@ class TestAzure(Clouds):
         bucket.put("a/a.log", text("orders"), container="public")
         options = f"{bucket.options}&anonymous=true"
         public = bucket.root.replace("logs@", "public@")
-        assert len(rows_of(find_accesses([f"{public}/a{options}"], UTC))) == 1
+        for place in (public, f"{public}/", f"{public}/a", f"{public}/a/a.log"):
+            assert len(rows_of(find_accesses([f"{place}{options}"], UTC))) == 1
         with pytest.raises(
             ConfigError, match=r"^abfss://logs@.*: (?:HTTP status 40[0-9]: expected|not found: expected)"
         ):
