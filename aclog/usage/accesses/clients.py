@@ -111,7 +111,7 @@ def _client(address: Address, name: str) -> Callable[..., Any]:
     except (AttributeError, ImportError) as error:
         raise ConfigError(
             f"{address.name}: pyarrow has no client for {address.scheme} ({name}): expected a pyarrow that was built "
-            "with it, such as the wheels for Linux and macOS"
+            "with it, such as the wheels for Linux"
         ) from error
     return client
 
