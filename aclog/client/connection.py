@@ -476,16 +476,30 @@ def _unverified(code: int, address: HostPort, tls: TlsSettings, certificate: x50
     return f" ({address})"
 
 
+_ODD = ValueError, x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType
+"""What reading an odd certificate raises."""
+
+
 def _names(certificate: x509.Certificate) -> list[str]:
     """Return the names and addresses that a certificate is for; its common name if it has no others."""
     try:
-        alternative_names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, ValueError):
+        with suppress(x509.ExtensionNotFound):
+            alternative_names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+            return [
+                *alternative_names.get_values_for_type(x509.DNSName),
+                *(str(each) for each in alternative_names.get_values_for_type(x509.IPAddress)),
+            ]
         return [str(each.value) for each in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    return [
-        *alternative_names.get_values_for_type(x509.DNSName),
-        *(str(each) for each in alternative_names.get_values_for_type(x509.IPAddress)),
-    ]
+    except _ODD:
+        return []
+
+
+def _certificate(encoded: bytes | None) -> x509.Certificate | None:
+    """Return the certificate that a server has shown; None for nothing, or an odd one."""
+    try:
+        return x509.load_der_x509_certificate(encoded) if encoded else None
+    except _ODD:
+        return None
 
 
 # Probes of an address, by connections of their own that carry no secret.
@@ -563,8 +577,7 @@ async def _kafka(address: HostPort) -> Peer | None:
 async def _kafka_in_tls(address: HostPort) -> Peer | None:
     try:
         async with _opened(address, _trusting_anybody()) as (reader, writer):
-            encoded = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-            certificate = x509.load_der_x509_certificate(encoded) if encoded else None
+            certificate = _certificate(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
             try:
                 async with asyncio.timeout(_LOOK_SECONDS / 2):
                     peer = await _talk(reader, writer, tls=True, certificate=certificate)

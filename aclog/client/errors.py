@@ -99,6 +99,10 @@ class FollowingEndedError(LogError):
     """The log can never be followed again: it is not, or no longer, the log that was being followed."""
 
 
+class ObserverFailedError(FollowingEndedError):
+    """What fetches the log has failed for an unknown reason, and fetches no more: only a new start follows it again."""
+
+
 class CommittedRecordsLostError(FollowingEndedError):
     """The quorum no longer has records that it had committed: data was lost, or it is another cluster."""
 

@@ -12,7 +12,14 @@ from typing import Any, TypeAlias, TypeVar
 from attrs import field
 
 from aclog.client.connection import Connection, connect
-from aclog.client.errors import LoginError, QuorumRefusedError, TransientReadError, check_same_voters, retriable
+from aclog.client.errors import (
+    LoginError,
+    ObserverFailedError,
+    QuorumRefusedError,
+    TransientReadError,
+    check_same_voters,
+    retriable,
+)
 from aclog.client.fetching import (
     EpochEnd,
     FetchBuffer,
@@ -280,7 +287,8 @@ class QuorumLog(Closeable):
         except asyncio.CancelledError:
             pass
         except Exception as error:  # noqa: BLE001 - a bug must not leave readers waiting
-            self._buffer.fail(LogError(f"{self.name}: the observer failed: {type(error).__name__}: {error}"))
+            # Not an error to be tried again: a node would serve an old state for good, and report no lag.
+            self._buffer.fail(ObserverFailedError(f"{self.name}: the observer failed: {type(error).__name__}: {error}"))
         finally:
             await self._side.close()
 

@@ -231,6 +231,8 @@ IDLE_S = 1.0
 other
 never pauses that long, and a request after a change is answered only slightly slower until then."""
 
+_LONGEST_REST_S = 60.0
+"""The most that this is: a merge may have been slow for once."""
 _REST = 20
 """After a merge in a quiet moment, the next one waits for this many times its duration: occasional changes cost at most
 a
@@ -317,7 +319,8 @@ class Merger:
             if changes >= self._due_at(rules):
                 self._merge()
             elif changes and quiet and provenance is previous and clock.monotonic() >= self._rest_until:
-                self._rest_until = clock.monotonic() + _REST * self._merge()
+                seconds = self._merge()
+                self._rest_until = clock.monotonic() + min(_REST * seconds, _LONGEST_REST_S)
             previous, quiet = provenance, self._wait()
 
     def _wait(self) -> bool:

@@ -3,10 +3,17 @@
 import asyncio
 import socket
 import threading
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 
+from aclog.client import connection
 from aclog.client.connection import Service, connect, probe
 from aclog.client.errors import LoginError, SilentError, StrangerError
 from aclog.config.node_config import ClientSecurity, HostPort, TlsSettings
@@ -98,3 +105,24 @@ def test_nobody_waits_for_a_look_that_hangs_once_another_one_tells(monkeypatch):
         return found.service
 
     assert asyncio.run(go()) is Service.HTTP
+
+
+def certificate(*, odd_version=False, odd_extensions=False):
+    """A certificate, perhaps of a version that does not exist, or with an extension twice."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime(2026, 1, 1, tzinfo=UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kafka")])
+    names = [x509.DNSName("broker.example")]
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1))
+    builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    builder = builder.add_extension(x509.IssuerAlternativeName(names), critical=False)
+    data = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)
+    if odd_version:
+        data = data.replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x07", 1)
+    return data.replace(b"\x55\x1d\x12", b"\x55\x1d\x11", 1) if odd_extensions else data
+
+
+def test_an_odd_certificate_is_none_and_has_no_names():
+    assert connection._names(connection._certificate(certificate())) == ["broker.example"]
+    assert connection._certificate(certificate(odd_version=True)) is None
+    assert connection._certificate(b"no certificate") is None
+    assert connection._names(connection._certificate(certificate(odd_extensions=True))) == []

@@ -10,16 +10,19 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from aclog.client.errors import CommittedRecordsLostError, QuorumRefusedError, UnreachableError
-from aclog.client.fetching import EpochEnd, FetchResponse
+from aclog.client.errors import CommittedRecordsLostError, ObserverFailedError, QuorumRefusedError, UnreachableError
+from aclog.client.fetching import EpochEnd, FetchBuffer, FetchResponse
+from aclog.client.follower import Follower
 from aclog.client.quorum_log import QuorumLog
 from aclog.config.node_config import HostPort
 from aclog.metalog.batches import iter_batches, read_header
+from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError
 from aclog.metalog.filelog.files import checkpoint_name
 from aclog.protocol.responses import ApiVersion, Features
 from aclog.snapshots.checkpoints import write_checkpoint
-from aclog.snapshots.publisher import recover, recover_log
+from aclog.snapshots.publisher import Publisher, recover, recover_log
+from tests.support.builders.acls import acl, acl_record
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.observers import QUICK
 from tests.support.kafka.server import free_port
@@ -494,6 +497,24 @@ def test_random_faults(quorum):
             assert log.wait(quorum.high_watermark - 1, 60)
             found += read_all(log, offset)
             assert found == quorum.committed
+
+
+def test_an_observer_that_fails_ends_its_follower(quorum, leader, monkeypatch):
+    """An error that is none of a network or a log: a follower that went on would serve an old state for good."""
+    quorum.append([encode_record(acl_record(1, acl("orders", "User:a")))])
+    with observer(leader) as log:
+        follower = Follower(log=log, publisher=Publisher(), notify=lambda _: None)
+        follower.start()
+        wait_until(lambda: follower.publisher.current.end_offset)
+
+        def fail(*_args, **_kwargs):
+            raise MemoryError("no memory")
+
+        monkeypatch.setattr(FetchBuffer, "add", fail)
+        quorum.append([encode_record(acl_record(2, acl("orders", "User:b")))])
+        assert follower.wait_ended(60)
+        assert type(follower.failure) is ObserverFailedError
+        assert "the observer failed: MemoryError: no memory" in str(follower.failure)
 
 
 def test_no_file_descriptor_for_an_event_loop(monkeypatch):

@@ -37,6 +37,7 @@ MENDS = {
     "LoginError": "Check `--command-config`: user, password, mechanism, certificates.",
     "QuorumRefusedError": "Give the principal CLUSTER_ACTION on the cluster, or name the controllers' listener.",
     "FollowingEndedError": "Start again with an empty directory, once it is clear which log is the right one.",
+    "ObserverFailedError": "Start again, as a supervisor does by itself; please report the error.",
     "CommittedRecordsLostError": "Find out what happened to the quorum before anything is written to it.",
     "OtherClusterError": "Name the servers of the cluster that the directory is from.",
     "OtherLogError": "`aclog log adopt CONFIG`, once it is clear that this topic is the log.",
