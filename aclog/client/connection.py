@@ -270,6 +270,13 @@ class Connection:
         self.explain = None
         self._fail(why)
 
+    def abort(self) -> None:
+        """Close without waiting for the peer, who may be dead; bytes that are not sent yet are dropped."""
+        self.give_up(UnreachableError(f"{self.address}: closed"))
+        if self._receiver is not None:
+            self._receiver.cancel()
+        self._writer.transport.abort()
+
     async def close(self) -> None:
         """Close, and wait at most a second for it. May be called again."""
         self.explain = None

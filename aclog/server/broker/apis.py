@@ -462,7 +462,7 @@ class RemoteChannel:
         """Close the connection; idempotent."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            await connection.close()
+            connection.abort()  # a wait for a dead controller would delay the next request
 
     async def _connected(self) -> Connection:
         address, connection = self.leader(), self._connection
@@ -587,7 +587,7 @@ class EnvelopeForwarder:
                         if response.error_code == error_codes.NOT_CONTROLLER:
                             # A deposed controller keeps its connections open: drop the idle ones, so that the
                             # retry connects to whichever controller is active by then.
-                            await self.close()
+                            self._drop_idle()
                     await asyncio.sleep(pause)
                     pause = min(2 * pause, _LONGEST_PAUSE_S)
         except TimeoutError:
@@ -597,9 +597,11 @@ class EnvelopeForwarder:
 
     async def close(self) -> None:
         """Close the idle connections; idempotent."""
-        idle, self._idle = self._idle, []
-        for connection in idle:
-            await connection.close()
+        self._drop_idle()
+
+    def _drop_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().abort()
 
     async def _send(self, request: Request) -> EnvelopeResponse:
         # Taken while connecting as well: a controller that comes back must not be met by a flood of logins.
@@ -608,10 +610,10 @@ class EnvelopeForwarder:
             try:
                 response = await self._exchange(connection, request)
             except BaseException as error:
-                await connection.close()  # a response may still be due on it, or the peer may be dead
+                connection.abort()  # a response may still be due on it, or the peer may be dead
                 if isinstance(error, OutcomeUnknownError):
                     # After a power loss of the controller, an idle connection fails only once a request is sent on it.
-                    await self.close()
+                    self._drop_idle()
                 raise
             self._idle.append(connection)
             return response
@@ -667,7 +669,7 @@ class EnvelopeForwarder:
             connection = self._idle.pop()
             if connection.failure is None and address in (None, connection.address):
                 return connection
-            await connection.close()
+            connection.abort()
         if address is None:
             raise _NotSentError("no known controller")
         try:

@@ -88,7 +88,7 @@ def test_nothing_is_sent_to_a_controller_that_must_not_know_of_it(monkeypatch, a
             sent.append(message)
             return SimpleNamespace(error_code=0)
 
-        async def close(self):
+        def abort(self):
             pass
 
     async def connect(*_, **__):
@@ -109,3 +109,43 @@ def test_nothing_is_sent_to_a_controller_that_must_not_know_of_it(monkeypatch, a
     monkeypatch.setattr(Silent, "__init__", lambda self: setattr(self, "apis", OURS))
     asyncio.run(channel.ask(BROKER_HEARTBEAT, **beat))
     assert len(sent) == 1
+
+
+def test_a_channel_does_not_wait_for_the_former_controller_to_close(monkeypatch):
+    leader, made = [HostPort(host="a", port=1)], []
+
+    class Dead:
+        failure, apis = None, OURS
+
+        def __init__(self, address):
+            self.address, self.aborted = address, False
+
+        def version(self, api_key, oldest, newest):
+            return newest
+
+        async def ask(self, message, timeout):
+            return SimpleNamespace(error_code=0)
+
+        def abort(self):
+            self.aborted = True
+
+        async def close(self):
+            await asyncio.sleep(3600)
+
+    async def connect(address, *_, **__):
+        made.append(Dead(address))
+        return made[-1]
+
+    monkeypatch.setattr(apis_module, "connect", connect)
+    channel = RemoteChannel(leader=lambda: leader[0], security=ClientSecurity(), client_id="2", seconds=4.5)
+
+    async def moved():
+        for host in ("a", "b"):
+            leader[0] = HostPort(host=host, port=1)
+            async with asyncio.timeout(60):
+                await channel.ask(BROKER_HEARTBEAT, broker_id=2, broker_epoch=1, current_metadata_offset=1)
+        assert [(each.address.host, each.aborted) for each in made] == [("a", True), ("b", False)]
+        await channel.close()
+        assert made[1].aborted
+
+    asyncio.run(moved())

@@ -4,8 +4,10 @@ import asyncio
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+from attrs import evolve
 
-from aclog.config.node_config import ClientSecurity, HostPort
+from aclog.client.connection import Connection
+from aclog.config.node_config import ClientSecurity, HostPort, TlsSettings
 from aclog.protocol.api_keys import API_VERSIONS, CREATE_ACLS, ENVELOPE
 from aclog.protocol.headers import OutcomeUnknownError, RequestError, decode_header, frame, response_header
 from aclog.protocol.messages import build
@@ -19,8 +21,12 @@ from aclog.protocol.responses import (
     decode_principal,
     encode_envelope_response,
 )
+from aclog.protocol.session import SecurityProtocol
+from aclog.security.tls import server_context
 from aclog.server.broker.apis import CONNECTIONS, EnvelopeForwarder
+from tests.support.nodes.certificates import Authority
 from tests.support.nodes.node_requests import request
+from tests.support.processes.waiting import SECONDS
 
 CUT = object()
 """Instead of a response: close the connection after reading the request."""
@@ -34,8 +40,8 @@ class Controller:
         self._tasks, self.connected, self.held = set(), [], None
 
     @asynccontextmanager
-    async def listening(self, port=0):
-        server = await asyncio.start_server(self._serve, "127.0.0.1", port)
+    async def listening(self, port=0, tls=None):
+        server = await asyncio.start_server(self._serve, "127.0.0.1", port, ssl=tls)
         self.port = server.sockets[0].getsockname()[1]
         try:
             yield self
@@ -44,6 +50,9 @@ class Controller:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
+            for writer in self.connected:
+                writer.transport.abort()
+            await asyncio.sleep(0.01)  # sockets are closed in a later turn of the loop
 
     async def _serve(self, reader, writer):
         self._tasks.add(asyncio.current_task())
@@ -79,11 +88,31 @@ def asked():
     return request(CREATE_ACLS, 3, build(CREATE_ACLS, 3, "request", creations=()), "bob", "BROKER")
 
 
-def forwarder(controller, seconds=5.0):
+def forwarder(controller, seconds=5.0, security=None):
     def leader():
         return HostPort(host="127.0.0.1", port=controller.port) if controller.port else None
 
-    return EnvelopeForwarder(leader=leader, security=ClientSecurity(), client_id="2", seconds=seconds)
+    return EnvelopeForwarder(leader=leader, security=security or ClientSecurity(), client_id="2", seconds=seconds)
+
+
+async def until(condition):
+    async with asyncio.timeout(SECONDS):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+async def with_idle_connections(made, controller, count):
+    """Have that many requests answered at the same time: each takes a connection, which is idle afterwards."""
+    controller.held = asyncio.Event()
+    requests = [asyncio.create_task(made.forward(asked())) for _ in range(count)]
+    await until(lambda: len(controller.envelopes) == count)
+    controller.held.set()
+    assert await asyncio.gather(*requests) == [b"the answer"] * count
+    return tuple(made._idle)
+
+
+def are_closed(connections):
+    return all(each.failure is not None and each._receiver.done() for each in connections)
 
 
 def forwarded(controller, seconds=5.0):
@@ -238,6 +267,60 @@ def test_a_silent_controller_is_abandoned_once_another_is_active(monkeypatch):
                 await waiting
             assert await made.forward(asked()) == b"the answer"
             assert len(active.envelopes) == 1
+            await made.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["lost", "moved"])
+def test_no_request_waits_for_idle_connections_to_close(monkeypatch, moved):
+    """After a lost response, and after the leader has moved; all of them are closed nevertheless."""
+
+    async def slowly(connection):
+        await asyncio.sleep(3600)
+
+    monkeypatch.setattr(Connection, "close", slowly)
+
+    async def run():
+        former, active = Controller(), Controller()
+        async with former.listening(), active.listening():
+            made = forwarder(former)
+            idle = await with_idle_connections(made, former, 8)
+            assert len(idle) == 8
+            async with asyncio.timeout(SECONDS):
+                if moved:
+                    former.port = active.port
+                    assert await made.forward(asked()) == b"the answer"
+                else:
+                    former.answers.append(CUT)
+                    with pytest.raises(OutcomeUnknownError):
+                        await made.forward(asked())
+                await until(lambda: are_closed(idle))
+                await made.close()
+
+    asyncio.run(run())
+
+
+def test_a_controller_that_does_not_acknowledge_the_end_of_tls_delays_no_request(tmp_path):
+    authority = Authority.make("authority")
+    authority.write_pem(tmp_path / "trust.pem")
+    authority.issue("server").write_pem(tmp_path / "server.pem")
+    trust = TlsSettings(truststore=tmp_path / "trust.pem", truststore_type="PEM")
+    context = server_context(evolve(trust, keystore=tmp_path / "server.pem", keystore_type="PEM"))
+    security = ClientSecurity(security_protocol=SecurityProtocol.SSL, tls=trust)
+
+    async def run():
+        former, active = Controller(), Controller()
+        async with former.listening(tls=context), active.listening(tls=context):
+            made = forwarder(former, security=security)
+            idle = await with_idle_connections(made, former, 4)
+            for writer in former.connected:
+                writer.transport._ssl_protocol._transport.pause_reading()
+            former.port, loop = active.port, asyncio.get_running_loop()
+            began = loop.time()
+            assert await made.forward(asked()) == b"the answer"
+            assert loop.time() - began < 1, "Connection.close waits a second for each"
+            await until(lambda: are_closed(idle))
             await made.close()
 
     asyncio.run(run())
