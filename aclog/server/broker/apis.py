@@ -498,12 +498,12 @@ def _check_ours(connection: Connection) -> None:
 #
 # A request is retried until its timeout while no controller is known, while it certainly has not reached one, and
 # after AUTHORIZER_NOT_READY or NOT_CONTROLLER, which mean that nothing was done. If the controller disappears after
-# the request was sent, the outcome is unknown and a retry could apply it twice: the client's connection is closed, as
-# if this broker had crashed, and the client decides.
+# the request was sent, or does not respond in time, the outcome is unknown and a retry could apply it twice: the
+# client's connection is closed, as if this broker had crashed, and the client decides.
 
 
 FORWARD_SECONDS = 60.0
-"""The timeout for forwarding a request, as in Kafka's NodeToControllerChannelManager."""
+"""The timeout for sending a request, as in Kafka's NodeToControllerChannelManager, and that for its response."""
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 _LEADER_CHECK_S = 1.0
@@ -556,6 +556,11 @@ class EnvelopeForwarder:
     security: ClientSecurity
     client_id: str
     seconds: float = FORWARD_SECONDS
+    """How long a request may take to be sent, and how long its response may take after that.
+
+    So a client waits at most twice as long, and for what `client.connection` takes to find out why a connection was
+    lost, at most 5 s.
+    """
     _idle: list[Connection] = field(factory=list, init=False)
     """Idle authenticated connections."""
     _busy: dict[Connection, float] = field(factory=dict, init=False)
@@ -569,15 +574,16 @@ class EnvelopeForwarder:
 
         Raises:
             RequestError: REQUEST_TIMED_OUT: no controller accepted the request in time; nothing was done.
-            OutcomeUnknownError: The request was sent, and the response was lost.
+            OutcomeUnknownError: The request was sent, and the response was lost, or did not arrive in time.
 
         """
-        pause, last = _FIRST_PAUSE_S, "no known controller"
+        pause, last, seconds = _FIRST_PAUSE_S, "no connection to the controller", self.seconds
+        ends = asyncio.get_running_loop().time() + seconds
         try:
-            async with asyncio.timeout(self.seconds):
+            async with asyncio.timeout_at(ends) as until_sent:
                 while True:
                     try:
-                        response = await self._send(request)
+                        response = await self._send(request, until_sent)
                     except _NotSentError as error:
                         last = str(error)
                     else:
@@ -588,12 +594,11 @@ class EnvelopeForwarder:
                             # A deposed controller keeps its connections open: drop the idle ones, so that the
                             # retry connects to whichever controller is active by then.
                             self._drop_idle()
+                    until_sent.reschedule(ends)
                     await asyncio.sleep(pause)
                     pause = min(2 * pause, _LONGEST_PAUSE_S)
         except TimeoutError:
-            raise RequestError(
-                error_codes.REQUEST_TIMED_OUT, f"Not forwarded within {self.seconds:g} s: {last}"
-            ) from None
+            raise RequestError(error_codes.REQUEST_TIMED_OUT, f"Not forwarded within {seconds:g} s: {last}") from None
 
     async def close(self) -> None:
         """Close the idle connections; idempotent."""
@@ -603,11 +608,12 @@ class EnvelopeForwarder:
         while self._idle:
             self._idle.pop().abort()
 
-    async def _send(self, request: Request) -> EnvelopeResponse:
+    async def _send(self, request: Request, until_sent: asyncio.Timeout) -> EnvelopeResponse:
         # Taken while connecting as well: a controller that comes back must not be met by a flood of logins.
         async with self._connection_slots:
             connection = await self._take_connection()
             try:
+                until_sent.reschedule(None)  # a sent request must not end as one that was not; `send` has its own limit
                 response = await self._exchange(connection, request)
             except BaseException as error:
                 connection.abort()  # a response may still be due on it, or the peer may be dead
@@ -620,6 +626,8 @@ class EnvelopeForwarder:
 
     async def _exchange(self, connection: Connection, request: Request) -> EnvelopeResponse:
         # Nothing has been written up to here, so the request may be retried; from `send` on it may not.
+        if connection.failure is not None:  # since the last response of its login
+            raise _NotSentError(str(connection.failure))
         try:
             version = connection.version(api_keys.ENVELOPE, 0, 1)
         except ConfigError as error:

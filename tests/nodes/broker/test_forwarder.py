@@ -38,6 +38,8 @@ class Controller:
     def __init__(self, *answers, newest=1):
         self.answers, self.newest, self.envelopes, self.port = list(answers), newest, [], 0
         self._tasks, self.connected, self.held = set(), [], None
+        self.silent, self.leaves = False, 0
+        """Whether it reads requests and responds to none; how many connections end with the response to ApiVersions."""
 
     @asynccontextmanager
     async def listening(self, port=0, tls=None):
@@ -66,8 +68,13 @@ class Controller:
                     await self.held.wait()
                 if body is CUT:
                     break
+                if self.silent:
+                    continue
                 head = response_header(header.api_key, header.api_version, header.correlation_id)
                 writer.write(frame(head + body))
+                if self.leaves:
+                    self.leaves -= 1
+                    break
         writer.close()
 
     def _answer(self, header, data, position):
@@ -235,7 +242,7 @@ def test_a_silent_connection_is_not_reused():
         controller.held = asyncio.Event()
         async with controller.listening():
             sender = forwarder(controller, seconds=1.0)
-            with pytest.raises(RequestError):
+            with pytest.raises(OutcomeUnknownError, match="no response within 1 s"):
                 await sender.forward(asked())
             sender.seconds, silent, controller.held = 5.0, controller.held, None
             assert await sender.forward(asked()) == b"the answer"
@@ -270,6 +277,102 @@ def test_a_silent_controller_is_abandoned_once_another_is_active(monkeypatch):
             await made.close()
 
     asyncio.run(run())
+
+
+def test_the_limit_of_a_response_begins_when_the_request_is_sent():
+    """A request that is sent shortly before the end of the time to send it is answered, however late that is."""
+
+    async def run():
+        controller = Controller()
+        controller.held = asyncio.Event()
+        made = forwarder(controller, seconds=0.6)
+        waiting = asyncio.create_task(made.forward(asked()))
+        await asyncio.sleep(0.3)
+        async with controller.listening():
+            await until(lambda: controller.envelopes)
+            await asyncio.sleep(0.4)
+            assert not waiting.done()
+            controller.held.set()
+            assert await waiting == b"the answer"
+            await made.close()
+
+    asyncio.run(run())
+
+
+def test_without_a_response_the_outcome_is_unknown_whenever_the_request_was_sent():
+    async def run():
+        controller, began = Controller(), asyncio.get_running_loop().time()
+        controller.held = asyncio.Event()
+        made = forwarder(controller, seconds=0.5)
+        waiting = asyncio.create_task(made.forward(asked()))
+        await asyncio.sleep(0.2)
+        async with controller.listening():
+            with pytest.raises(OutcomeUnknownError, match=r"no response within 0\.5 s"):
+                await waiting
+            assert len(controller.envelopes) == 1
+            assert asyncio.get_running_loop().time() - began < 2 * 0.5 + 1
+            await made.close()
+
+    asyncio.run(run())
+
+
+def test_what_waits_for_a_connection_was_not_sent():
+    async def run():
+        controller = Controller()
+        controller.held = asyncio.Event()
+        made = forwarder(controller)
+        made._connection_slots = asyncio.Semaphore(1)
+        async with controller.listening():
+            sent = asyncio.create_task(made.forward(asked()))
+            await until(lambda: controller.envelopes)
+            made.seconds = 0.1
+            with pytest.raises(RequestError, match=r"Not forwarded within 0\.1 s") as refused:
+                await made.forward(asked())
+            assert refused.value.code == 7
+            controller.held.set()
+            assert await sent == b"the answer"
+            assert len(controller.envelopes) == 1
+            await made.close()
+
+    asyncio.run(run())
+
+
+def test_what_waits_for_a_login_was_not_sent():
+    controller = Controller()
+    controller.silent = True
+    with pytest.raises(RequestError, match=r"Not forwarded within 0\.2 s"):
+        forwarded(controller, seconds=0.2)
+    assert controller.connected
+    assert not controller.envelopes
+
+
+def test_a_late_refusal_is_the_last():
+    """The time to send has ended when the controller responds that it did nothing."""
+
+    async def run():
+        controller = Controller(error(AUTHORIZER_NOT_READY))
+        controller.held = asyncio.Event()
+        made = forwarder(controller, seconds=0.4)
+        waiting = asyncio.create_task(made.forward(asked()))
+        await asyncio.sleep(0.2)
+        async with controller.listening():
+            await until(lambda: controller.envelopes)
+            await asyncio.sleep(0.25)
+            controller.held.set()
+            with pytest.raises(RequestError, match=r"Not forwarded within 0\.4 s: .*error 10801") as refused:
+                await waiting
+            assert refused.value.code == 7
+            assert len(controller.envelopes) == 1
+            await made.close()
+
+    asyncio.run(run())
+
+
+def test_a_connection_that_ends_before_it_is_used_was_not_sent_on():
+    controller = Controller()
+    controller.leaves = 2
+    assert forwarded(controller) == b"the answer"
+    assert len(controller.connected) == 3
 
 
 @pytest.mark.parametrize("moved", [False, True], ids=["lost", "moved"])
