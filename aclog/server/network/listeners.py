@@ -31,7 +31,7 @@ from aclog.protocol.headers import MIN_REQUEST, MalformedRequestError, OutcomeUn
 from aclog.protocol.session import ANONYMOUS, SecurityProtocol, Session
 from aclog.security.principals import AuthenticationError, Credentials
 from aclog.server.connection_budget import Slot
-from aclog.server.network.admission import UNCHARGED_BYTES, Admission
+from aclog.server.network.admission import UNCHARGED_BYTES, Admission, MemoryPool
 from aclog.server.network.dispatch import Authentication, Dispatcher, Outcome
 from aclog.server.telemetry import Metrics
 
@@ -159,7 +159,8 @@ class FrameStream(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._data = bytearray()
-        self._charged = 0
+        self._charge: tuple[MemoryPool, int] | None = None
+        """The bytes taken for the last frame, and the pool to return them to, which is not always `pool`."""
         self._needed = 0
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._readable: asyncio.Future[None] | None = None
@@ -273,8 +274,9 @@ class FrameStream(asyncio.BufferedProtocol):
             # Charged before reading: the announced length alone must not make this node allocate memory.
             if length > UNCHARGED_BYTES:
                 self.deadline = self.latest_deadline  # the node makes the client wait for memory, so no timeout runs
-                await self.pool.take(length)
-                self._charged = length
+                pool = self.pool
+                await pool.take(length)
+                self._charge = pool, length
             self._set_deadline("slow_writer", self._admission.limits.request_seconds)
             if not await self._read(4 + length):
                 return None
@@ -393,9 +395,9 @@ class FrameStream(asyncio.BufferedProtocol):
             self._readable.set_result(None)
 
     def _release_memory(self) -> None:
-        if self._charged:
-            self.pool.give(self._charged)
-            self._charged = 0
+        if self._charge is not None:
+            (pool, length), self._charge = self._charge, None
+            pool.give(length)
 
 
 def scratch_buffer() -> memoryview:
