@@ -270,7 +270,18 @@ class LogReader(Protocol):
         ...
 
 
-class Log(LogReader, Protocol):
+class ServedLog(LogReader, Protocol):
+    """A log that a controller serves to its followers, on its event loop."""
+
+    def read_local(self, offset: int, max_bytes: int = 1 << 20) -> bytes | None:
+        """Read as `read`, but from memory or local files only; None if the batches would come over the network.
+
+        Raises as `read`.
+        """
+        ...
+
+
+class Log(ServedLog, Protocol):
     """A log that this process, and no other, may write."""
 
     @property

@@ -368,6 +368,10 @@ class FileLog(Closeable):
             raise LogError(f"{self.name}: offset {offset} is outside of {start}..{mark}, log start to high-water mark")
         return b"" if offset == mark else self._segments.read(offset, mark, max_bytes)
 
+    def read_local(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
+        """Read as `read`: all of the log is in local files (aclog.metalog.committed_log.ServedLog)."""
+        return self.read(offset, max_bytes)
+
     def wait(self, offset: int, timeout: float) -> bool:
         """Block until the high-water mark is above `offset` (aclog.metalog.committed_log.LogReader.wait)."""
         with self._published:

@@ -261,6 +261,8 @@ class HistoricalReads:
     def _ask(self, question: Callable[[], _T]) -> _T:
         """Return the answer to a question; content that makes no sense is read once more before the error is final."""
         with self._lock:
+            if self.closing.is_set():
+                raise LogError(f"{self.settings.name}: closed")
             try:
                 return self._ask_once(question)
             except DecodeError as first:
@@ -447,8 +449,12 @@ class TopicReader(Closeable):
             DecodeError: a message that is not a record, ReplayError if one is missing.
 
         """
-        batches = self._tail.read(offset, max_bytes)
+        batches = self.read_local(offset, max_bytes)
         return self._historical.read(offset, self.high_watermark(), max_bytes) if batches is None else batches
+
+    def read_local(self, offset: int, max_bytes: int = 1 << 20) -> bytes | None:
+        """Read as `read`; None if the batch is not, or no longer, in memory (aclog.metalog.committed_log.ServedLog)."""
+        return self._tail.read(offset, max_bytes)
 
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset`; return whether it is.

@@ -176,8 +176,12 @@ class TopicLog(Closeable):
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
         """Return whole committed batches from the one that holds `offset` (see LogReader.read)."""
-        batches = self._tail.read(offset, max_bytes)
+        batches = self.read_local(offset, max_bytes)
         return self._historical.read(offset, self.high_watermark(), max_bytes) if batches is None else batches
+
+    def read_local(self, offset: int, max_bytes: int = 1 << 20) -> bytes | None:
+        """Read as `read`; None if the batch is older than this writer, or no longer in memory (see ServedLog)."""
+        return self._tail.read(offset, max_bytes)
 
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset` (aclog.metalog.committed_log.LogReader.wait)."""
@@ -186,8 +190,10 @@ class TopicLog(Closeable):
     def abandon(self, why: str) -> None:
         """Give up at once, without waiting for a broker: pending appends fail with a LogError that has the reason.
 
-        For a writer that was deposed. Transactions that it has sent may still be committed.
+        Reads from the topic fail as well. For a writer that was deposed. Transactions that it has sent may still be
+        committed.
         """
+        self._historical.closing.set()
         self._transactions.abandon()
         self._read_back.abandon()
         self._committer.abandon(f"{self.name}: {why}")

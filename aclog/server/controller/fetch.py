@@ -5,6 +5,7 @@ import os
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from attrs import field
 
 from aclog.authorizer.interface import AuthorizerNotReadyError
 from aclog.config.node_config import HostPort
-from aclog.metalog.committed_log import EpochStart, LogReader
+from aclog.metalog.committed_log import EpochStart, LogReader, ServedLog
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.files import CheckpointFile, checkpoint_name, log_error
 from aclog.metalog.machine import clock, disk
@@ -174,7 +175,7 @@ MAX_WAIT_SECONDS = 30.0
 """Longer polls get an empty response after this time, so that a dead connection is noticed."""
 
 _NEAR = 10_000
-"""Reads within this many records of the end stay on the event loop: recent segments are in the page cache."""
+"""Local reads within this many records of the end stay on the event loop: recent segments are in the page cache."""
 
 
 @frozen(kw_only=True)
@@ -209,12 +210,19 @@ class PartitionResponse:
 class FetchHandler:
     """Serves Fetch from a log; `wake` announces commits. Used on one event loop's thread."""
 
-    log: LogReader
+    log: ServedLog
     quorum: Quorum
     clock: Callable[[], float] = clock.wall_seconds
     _waiting: dict["asyncio.Future[None]", None] = field(factory=dict, init=False)
     """In order of arrival, so that responses go out in that order."""
     _closed: bool = field(default=False, init=False)
+    _reads: ThreadPoolExecutor = field(init=False)
+    """For reads far behind or over the network, one at a time: they would fill the default executor, which also closes
+    the log. Queued reads end with their clients."""
+
+    @_reads.default
+    def _one_thread(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch")
 
     async def fetch(self, request: Request) -> bytes:
         """Return the body of the FetchResponse (versions 13 to 18); the client is authorized already.
@@ -242,8 +250,9 @@ class FetchHandler:
                 waiter.set_result(None)
 
     def close(self) -> None:
-        """Complete the waiting fetches; later ones do not wait."""
+        """Complete the waiting fetches; later ones do not wait, and read nothing in a thread."""
         self._closed = True
+        self._reads.shutdown(wait=False)
         self.wake()
 
     def _parameters(self, request: Request) -> _FetchParameters:
@@ -288,10 +297,14 @@ class FetchHandler:
         if elsewhere is not None or parameters.offset == mark:
             return elsewhere or PartitionResponse()
         try:
-            if mark - parameters.offset <= _NEAR:
-                records = self.log.read(parameters.offset, parameters.max_bytes)
-            else:
-                records = await asyncio.to_thread(self.log.read, parameters.offset, parameters.max_bytes)
+            near = mark - parameters.offset <= _NEAR
+            records = self.log.read_local(parameters.offset, parameters.max_bytes) if near else None
+            if records is None:
+                self._check_open()
+                loop = asyncio.get_running_loop()
+                records = await loop.run_in_executor(
+                    self._reads, self._read_in_thread, parameters.offset, parameters.max_bytes
+                )
         except LogError:
             # Retention may have trimmed the segment since _elsewhere looked.
             snapshot = self.quorum.newest_checkpoint
@@ -299,6 +312,14 @@ class FetchHandler:
                 raise
             return PartitionResponse(snapshot=snapshot)
         return PartitionResponse(records=records)
+
+    def _read_in_thread(self, offset: int, max_bytes: int) -> bytes:
+        self._check_open()  # it may have been closed while the read was queued
+        return self.log.read(offset, max_bytes)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LogError(f"{self.log.name}: closed")
 
     def _elsewhere(self, offset: int, epoch: int, mark: int) -> PartitionResponse | None:
         """Return where the follower must go first, a snapshot or the point of divergence; None if it can read here."""
@@ -560,7 +581,7 @@ class ServingState:
     if several controllers share it, while this one is active.
     """
 
-    log: LogReader
+    log: ServedLog
     replayed: Callable[[], bool]
     """Whether the image covers everything that was committed when this node started."""
     quorum: Quorum
@@ -572,7 +593,7 @@ class ServingState:
 
     @classmethod
     def of(
-        cls, log: LogReader, quorum: Quorum, files: OpenCheckpoints, *, replayed: Callable[[], bool]
+        cls, log: ServedLog, quorum: Quorum, files: OpenCheckpoints, *, replayed: Callable[[], bool]
     ) -> "ServingState":
         """Return the state of an open log that does not accept writes yet."""
         return cls(

@@ -14,7 +14,7 @@ from aclog.client.errors import FollowingEndedError
 from aclog.client.follower import Follower
 from aclog.metalog import topiclog
 from aclog.metalog.batches import read_header
-from aclog.metalog.committed_log import LogReader
+from aclog.metalog.committed_log import ServedLog
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError
 from aclog.metalog.filelog import files
 from aclog.metalog.machine import clock, threads
@@ -92,7 +92,7 @@ class ElectionState:
 # to it.
 
 
-class SharedReader(LogReader, Protocol):
+class SharedReader(ServedLog, Protocol):
     """The log as followers read it (aclog.metalog.topiclog.TopicReader)."""
 
     @property

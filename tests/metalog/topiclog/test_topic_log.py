@@ -47,6 +47,20 @@ def test_the_next_writer_continues_offsets_and_epochs(settings):
         assert reader.leader() == Leader(node_id=3, epoch=3, start_offset=6)
 
 
+def test_what_precedes_a_takeover_is_in_the_topic_alone(settings):
+    with open_topic_log(settings, node_id=1) as log:
+        log.append([b"x"], timestamp=1).result(SECONDS)
+        before = log.read(1)
+        assert log.read_local(1) == before
+    with open_topic_log(settings, node_id=2) as log:
+        assert log.read_local(1) is None
+        assert log.read(1, 1) == before
+        assert log.read_local(2) == log.read(2)
+        log.abandon("deposed")
+        with pytest.raises(LogError, match="closed"):
+            log.read(1)
+
+
 def test_control_batches_keep_their_bytes(settings):
     with open_topic_log(settings, node_id=1) as log:
         log.append_control(KRaftVersion(kraft_version=1), KRaftVersion(kraft_version=1), timestamp=9).result(SECONDS)

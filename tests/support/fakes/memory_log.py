@@ -87,6 +87,10 @@ class MemoryLog:
                 end += 1
             return b"".join(self._batches[first:end])
 
+    def read_local(self, offset: int, max_bytes: int = 1 << 20) -> bytes | None:
+        """Read as `read`: all is in memory (aclog.metalog.committed_log.ServedLog)."""
+        return self.read(offset, max_bytes)
+
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset` (aclog.metalog.committed_log.LogReader.wait)."""
         with self._grown:

@@ -143,6 +143,9 @@ class Reader:
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
         return below(self.topic.store.read(offset, max_bytes), self.high_watermark())
 
+    def read_local(self, offset: int, max_bytes: int = 1 << 20) -> bytes | None:
+        return self.read(offset, max_bytes)
+
     def wait(self, offset: int, timeout: float) -> bool:
         if self._cut is None:
             self.topic.store.wait(offset, min(timeout, 0.01))
@@ -180,6 +183,9 @@ class WriterLog:
         if self.closed:
             raise LogError(f"{self.name}: closed")
         return below(self.topic.store.read(offset, max_bytes), self._mark)
+
+    def read_local(self, offset: int, max_bytes: int = 1 << 20) -> bytes | None:
+        return self.read(offset, max_bytes)
 
     def wait(self, offset: int, timeout: float) -> bool:
         return self._mark > offset

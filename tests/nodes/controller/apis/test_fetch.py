@@ -1,6 +1,8 @@
 """Fetch: errors, divergence, snapshot ids and long polls as recorded from a real quorum, and only committed bytes."""
 
 import asyncio
+import threading
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
@@ -10,6 +12,7 @@ import pytest
 from aclog.config.node_config import HostPort
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.committed_log import EpochStart
+from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.files import CheckpointFile
 from aclog.protocol.api_keys import FETCH
 from aclog.protocol.headers import RequestError
@@ -17,6 +20,7 @@ from aclog.protocol.messages import build
 from aclog.server.controller.fetch import METADATA_TOPIC_ID, FetchHandler, LeaderAndEpoch, Quorum
 from tests.support.fakes.held_log import HeldLog
 from tests.support.nodes.node_requests import answer, request
+from tests.support.processes.waiting import SECONDS
 
 VALUE = b"\x01\x14\x00\x00"
 
@@ -114,6 +118,78 @@ class TestRecords:
     async def test_a_follower_far_behind(self, monkeypatch):
         monkeypatch.setattr("aclog.server.controller.fetch._NEAR", 2)
         assert bases((await fetched(fetching(), fetch_offset=12))[1]) == [12, 14, 16, 18]
+
+
+class RemoteLog(Log):
+    """Nothing is in memory: each read waits for the network, until a test lets it return."""
+
+    def __init__(self):
+        super().__init__()
+        self.reading, self.response, self.reads = threading.Event(), threading.Event(), 0
+
+    def read_local(self, offset, max_bytes=1 << 20):
+        return None
+
+    def read(self, offset, max_bytes=1 << 20):
+        self.reads += 1
+        self.reading.set()
+        self.response.wait(SECONDS)
+        return super().read(offset, max_bytes)
+
+
+@asynccontextmanager
+async def remote(readers):
+    """A handler, its log, and tasks that fetch from right below the end, of which the first one waits in a thread."""
+    log = RemoteLog()
+    for _ in range(10):
+        log.append([VALUE, VALUE], timestamp=1)
+    served = fetching(log)
+    tasks = [asyncio.create_task(fetched(served, fetch_offset=18)) for _ in range(readers)]
+    try:
+        async with asyncio.timeout(SECONDS):
+            while not log.reading.is_set():
+                await asyncio.sleep(0)
+        yield served, log, tasks
+    finally:
+        log.response.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        served.close()
+
+
+class TestReadsOverTheNetwork:
+    """A topic log has nothing in memory from before a takeover."""
+
+    async def test_the_event_loop_continues_meanwhile(self):
+        async with remote(1) as (_, log, (task,)):
+            await asyncio.sleep(0.01)
+            assert not task.done()
+            log.response.set()
+            assert bases((await task)[1]) == [18]
+
+    async def test_only_one_waits_in_a_thread_and_the_default_executor_is_free(self):
+        async with remote(40) as (_, log, tasks):
+            async with asyncio.timeout(SECONDS):
+                assert await asyncio.to_thread(lambda: log.reads) == 1
+            log.response.set()
+            assert [bases(partition) for _, partition in await asyncio.gather(*tasks)] == [[18]] * 40
+
+    async def test_a_client_that_has_left_is_not_read_for(self):
+        async with remote(40) as (_, log, tasks):
+            for task in tasks[1:]:
+                task.cancel()
+            await asyncio.wait(tasks[1:])
+            log.response.set()
+            assert bases((await tasks[0])[1]) == [18]
+            assert log.reads == 1
+
+    async def test_a_closed_log_is_not_read(self):
+        async with remote(40) as (served, log, tasks):
+            served.close()
+            log.response.set()
+            outcomes = await asyncio.gather(*tasks, fetched(served, fetch_offset=18), return_exceptions=True)
+            assert bases(outcomes[0][1]) == [18]
+            assert {(type(each), str(each)) for each in outcomes[1:]} == {(LogError, "memory: closed")}
+            assert log.reads == 1
 
 
 class TestErrors:
