@@ -291,6 +291,8 @@ _RECORD_SECONDS = 1.0
 _LOOK_SECONDS = 5.0
 _SETTINGS_SECONDS = 60.0
 _WATCH_RETRY_SECONDS = 0.2
+_ANSWER_SECONDS = 10.0
+"""How long an elected controller waits for the answers to its checks, before it leaves the election to another one."""
 IDENTITY, SETTINGS = "identity", "settings"
 
 
@@ -311,8 +313,10 @@ class TopicWatch:
     """The problem, by check; None: none."""
     _checked: dict[str, float] = field(factory=dict, init=False)
     """When a check was answered last, by time.monotonic."""
-    _unanswered: str = field(default="", init=False)
-    """Why the last check was not answered, if it was not."""
+    _unanswered: dict[str, str] = field(factory=dict, init=False)
+    """Why a check was not answered the last time, if it was not."""
+    _passed_on: str = field(default="", init=False)
+    """Why this controller did not lead when it was elected last, if it did not."""
     _one_at_a_time: asyncio.Lock = field(factory=asyncio.Lock, init=False)
 
     @property
@@ -343,13 +347,28 @@ class TopicWatch:
                 await self._check(SETTINGS, self.keeper.shared.check_settings)
 
     async def fit_to_lead(self, still_wanted: Callable[[], bool]) -> bool:
-        """Check everything before a takeover, for as long as no broker answers and the takeover is still wanted."""
+        """Check everything before a takeover, until brokers have answered or the takeover is not wanted any more.
+
+        False also if they have not answered for 10 s. They may refuse this controller alone, or be unreachable for it
+        alone: the election would keep it, and no other controller could lead.
+        """
+        deadline = clock.monotonic() + _ANSWER_SECONDS
         while still_wanted():
             answered = await self._check(IDENTITY, self.keeper.look)
             if answered and await self._check(SETTINGS, self.keeper.shared.check_settings):
+                self._passed_on = ""
                 return self.trouble is None
+            if clock.monotonic() > deadline:
+                self._pass_on()
+                return False
             await asyncio.sleep(_WATCH_RETRY_SECONDS)
         return False
+
+    def _pass_on(self) -> None:
+        why = "; ".join(_unchecked(check, error) for check, error in self._unanswered.items())
+        if why != self._passed_on:
+            _log.warning("not leading: %s; leaving the election for another controller", why)
+        self._passed_on = why
 
     async def record(self) -> None:
         """Record how far the log is committed, if the topic is known to be the right one."""
@@ -369,16 +388,16 @@ class TopicWatch:
         except ConfigError as error:
             self._note(check, str(error))
         except MetadataError as error:
-            if str(error) != self._unanswered:
-                _log.warning("the topic's %s cannot be checked: %s; trying again", check, error)
-            self._unanswered = str(error)
+            if str(error) != self._unanswered.get(check):
+                _log.warning("%s; trying again", _unchecked(check, str(error)))
+            self._unanswered[check] = str(error)
             return False
         else:
             self._note(check, None)
         return True
 
     def _note(self, check: str, wrong: str | None) -> None:
-        self._unanswered = ""
+        self._unanswered.pop(check, None)
         before, self._problems[check] = self._problems.get(check), wrong
         self._checked[check] = clock.monotonic()
         if wrong is not None and wrong != before:
@@ -393,3 +412,7 @@ class TopicWatch:
 
     def _age(self, check: str) -> float:
         return clock.monotonic() - self._checked.get(check, 0.0)
+
+
+def _unchecked(check: str, error: str) -> str:
+    return f"the topic's {check} cannot be checked: {error}"

@@ -321,6 +321,8 @@ class Standby:
     """The high-water mark at startup. A controller joins the election only after replaying up to it; if elected
     earlier, it would leave the cluster without an active controller during its replay."""
     _candidacy: Candidacy | None = field(default=None, init=False)
+    _join_at: float = field(default=0.0, init=False)
+    """When it may join the election again, by the monotonic clock."""
 
     def __attrs_post_init__(self) -> None:
         self._first_mark = self.reader.high_watermark()
@@ -345,7 +347,7 @@ class Standby:
                     raise self.reader.failure  # the follower would retry for ever, and serve an old state
                 if follower is not None and follower.wait_ended(0):
                     raise follower.failure or LogError(f"{self.shared.name}: the follower has ended")
-                if self._candidacy is None and self._caught_up and self.may_lead():
+                if self._candidacy is None and self._may_join:
                     self._candidacy = await asyncio.to_thread(
                         self.shared.join_election, self.election.elect, self.election.depose
                     )
@@ -355,8 +357,9 @@ class Standby:
             if follower is not None:
                 await asyncio.to_thread(_stop_follower, follower)
 
-    async def resign(self) -> None:
-        """Leave the election until the next `run`, so that another controller can be elected."""
+    async def resign(self, seconds: float = 0.0) -> None:
+        """Leave the election until the next `run`, and for `seconds`, so that another controller can be elected."""
+        self._join_at = clock.monotonic() + seconds
         if self._candidacy is not None:
             candidacy, self._candidacy = self._candidacy, None
             await asyncio.to_thread(candidacy.close)
@@ -365,6 +368,10 @@ class Standby:
     def _log_begun(self) -> bool:
         """Whether a first leader has begun to write its bootstrap records after its epoch's first record."""
         return self.reader.high_watermark() > 1
+
+    @property
+    def _may_join(self) -> bool:
+        return self._caught_up and self.may_lead() and clock.monotonic() >= self._join_at
 
     @property
     def _caught_up(self) -> bool:

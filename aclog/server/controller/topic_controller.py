@@ -39,6 +39,8 @@ _POLL_SECONDS = 0.05
 """How often `start` checks whether the node is ready."""
 _RESIGN_SECONDS = 1.0
 """If still elected this long after a failed term, the controller leaves the election in favour of another."""
+_REJOIN_SECONDS = 5.0
+"""How long a controller that could not check its topic stays out of the election: long enough to elect another one."""
 
 _log = logging.getLogger(__name__)
 
@@ -233,8 +235,8 @@ class TopicController:
                 if standby.election.should_lead:
                     if await self._watch.fit_to_lead(lambda: standby.election.should_lead):
                         await self._lead(reader, standby)
-                    elif self._watch.trouble is not None:
-                        await standby.resign()
+                    elif self._watch.trouble is not None or standby.election.should_lead:
+                        await standby.resign(_REJOIN_SECONDS)
         except MetadataError:
             raise
         except Exception as error:

@@ -82,6 +82,8 @@ class NodeView:
         self.topic, self.node_id, self.name = topic, node_id, f"{topic.name} of {node_id}"
         self.refusing: LogError | None = None
         """Why the log cannot be opened for writing."""
+        self.unanswered: LogError | None = None
+        """Why this controller alone gets no answer about the topic's settings."""
         self.reader: Reader | None = None
 
     def identify(self) -> TopicId | None:
@@ -94,6 +96,8 @@ class NodeView:
     def check_settings(self) -> None:
         if self.topic.silent:
             raise LogError(f"{self.name}: no response")
+        if self.unanswered is not None:
+            raise self.unanswered
         if self.topic.unsuitable is not None:
             raise ConfigError(f"{self.name}: unsuitable for a log: {self.topic.unsuitable}")
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from aclog.metalog.errors import ConfigError, DecodeError, LogError
 from aclog.metalog.topiclog import TopicId
-from aclog.server.controller import leadership, shared
+from aclog.metalog.topiclog.client import RefusedError
+from aclog.server.controller import leadership, shared, topic_controller
 from aclog.server.controller.shared import (
     IDENTITY_FILE,
     LogEnd,
@@ -320,6 +321,33 @@ class TestWatch:
             assert nodes[2].trouble is None
             assert not nodes[2].active
             topic.silent = False
+            await until(lambda: nodes[2].active)
+
+    async def test_a_controller_that_alone_gets_no_answer_leaves_the_election(self, tmp_path, monkeypatch, caplog):
+        """Another candidate is elected; a sole one again, and with no new message."""
+        monkeypatch.setattr(leadership, "_ANSWER_SECONDS", 0.05)
+        monkeypatch.setattr(topic_controller, "_REJOIN_SECONDS", 0.1)
+        monkeypatch.setattr(leadership, "_WATCH_RETRY_SECONDS", 0.001)
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            view = nodes[2]._watch.keeper.shared
+            view.unanswered = RefusedError("kafka://h/log: Topic authorization failed")
+            for _ in range(2):
+                topic.elect(2)
+                await until(lambda: 2 not in topic.candidates and topic.elected is None)
+                assert not nodes[2].active
+                assert nodes[2].trouble is None
+                left = asyncio.get_running_loop().time()
+                await until(lambda: 2 in topic.candidates)
+                assert asyncio.get_running_loop().time() - left > 0.05
+            refusals = [each.getMessage() for each in caplog.records if "authorization failed" in each.getMessage()]
+            assert refusals == [
+                "the topic's settings cannot be checked: kafka://h/log: Topic authorization failed; trying again",
+                "not leading: the topic's settings cannot be checked: kafka://h/log: Topic authorization failed; "
+                "leaving the election for another controller",
+            ]
+            view.unanswered = None
+            topic.elect(2)
             await until(lambda: nodes[2].active)
 
     async def test_a_disk_that_does_not_take_the_record_is_told(self, tmp_path, monkeypatch, caplog):
