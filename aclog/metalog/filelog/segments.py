@@ -321,28 +321,34 @@ class Segments:
             DecodeError: damaged bytes, or the segment ends below `end` and the next one does not continue it.
 
         """
+        # Files are read without the guard, for seconds perhaps: start_offset is called on a node's event loop, and a
+        # commit adds segments. What was written below `end` never changes, and an open file outlives its removal.
         with self._guard:
             number = bisect_right(self._segments, offset, key=lambda segment: segment.file.base_offset) - 1
             if number < 0:
                 first = self._segments[0].file.base_offset
                 raise LogError(f"{self.directory}: offset {offset} is below the log start offset {first}")
             segment = self._segments[number]
-            with _opened(segment.file.path) as fd:
-                base, position = self._locate(fd, segment, offset)
-                first, there = _first_size(fd, segment.file.path, base, position)
-                data = read_at(fd, position, min(max(max_bytes, first), there))
-            try:
-                checked = _checked(data, base, end, self.epochs)
-            except DecodeError as error:
-                raise error.at(path=str(segment.file.path), base=position, offset=base) from error
-            # Who reads on begins behind the last batch, and who looks at it again begins at it: neither needs a walk.
-            segment.learn(checked.last, position + checked.at)
-            segment.learn(checked.end, position + checked.size)
+            base, position = segment.floor(offset)
+        with _opened(segment.file.path) as fd:
+            base, position = self._locate(fd, segment, offset, base, position)
+            first, there = _first_size(fd, segment.file.path, base, position)
+            data = read_at(fd, position, min(max(max_bytes, first), there))
+        try:
+            checked = _checked(data, base, end, self.epochs)
+        except DecodeError as error:
+            raise error.at(path=str(segment.file.path), base=position, offset=base) from error
+        # Who reads on begins behind the last batch, and who looks at it again begins at it: neither needs a walk.
+        self._learn(segment, checked.last, position + checked.at)
+        self._learn(segment, checked.end, position + checked.size)
         return data[: checked.size]
 
-    def _locate(self, fd: int, segment: Segment, offset: int) -> tuple[int, int]:
-        """Return (base offset, position) of the batch that contains `offset`."""
-        base, position = segment.floor(offset)
+    def _learn(self, segment: Segment, offset: int, position: int) -> None:
+        with self._guard:
+            segment.learn(offset, position)
+
+    def _locate(self, fd: int, segment: Segment, offset: int, base: int, position: int) -> tuple[int, int]:
+        """Return (base offset, position) of the batch that contains `offset`, searched from a batch before it."""
         if base == offset:
             return base, position
         while base < offset:  # in bulk, as far as it can prove batches valid
@@ -350,14 +356,14 @@ class Segments:
             proved = _bulk_checked(data, base, offset, self.epochs) if len(data) > _BULK else None
             if proved is None:
                 break
-            segment.learn(proved.last, position + proved.at)
+            self._learn(segment, proved.last, position + proved.at)
             base, position = proved.end, position + proved.size
-            segment.learn(base, position)
+            self._learn(segment, base, position)
         batches = walk_batches(fd, segment.file.path, position=position, offset=base, epochs=self.epochs)
         for start, header in batches:
             if header.end_offset > offset:
                 return header.base_offset, start
-            segment.learn(header.end_offset, start + header.size)
+            self._learn(segment, header.end_offset, start + header.size)
         what = "the segment ends here, below the high-water mark, and no other segment contains this offset"
         raise DecodeError(what, path=str(segment.file.path), offset=offset, position=disk.fstat(fd).st_size)
 
