@@ -52,6 +52,7 @@ async def open_reader(shared: SharedLog, keeper: IdentityKeeper) -> SharedReader
         ConfigError: The topic or the client configuration is unusable; OtherLogError if the topic is not the log that
             this controller has followed.
         DecodeError: The topic does not contain a metadata log.
+        LogError: The reader can never follow the log: its messages were removed, for example.
 
     """
     reader, last_error = None, ""
@@ -64,6 +65,8 @@ async def open_reader(shared: SharedLog, keeper: IdentityKeeper) -> SharedReader
                 await asyncio.to_thread(reader.wait_known, _RETRY_SECONDS)
                 await asyncio.to_thread(keeper.check_contents, reader)
             except LogError as error:
+                if reader is not None and reader.failure is not None:
+                    raise reader.failure from None  # its thread has ended: nothing would ever arrive
                 if str(error) != last_error:
                     last_error = str(error)
                     _log.warning("%s; retrying", last_error)

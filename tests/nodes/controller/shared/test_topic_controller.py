@@ -15,6 +15,7 @@ from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.files import list_checkpoints
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, NoOpRecord
 from aclog.metalog.topiclog import TopicId
+from aclog.metalog.topiclog.partition import RemovedError
 from aclog.protocol import api_keys
 from aclog.protocol.headers import OutcomeUnknownError, RequestError
 from aclog.protocol.messages import build
@@ -636,6 +637,22 @@ class TestEnds:
         node = candidate(topic, tmp_path, 1)
         with pytest.raises(ConfigError, match="2 partitions"):
             await node.start()
+
+    async def test_a_reader_that_has_failed_for_good_ends_the_start(self, tmp_path, monkeypatch):
+        """Nothing reads any more, so that no wait can end."""
+        node, lost = candidate(SharedTopic(), tmp_path, 1), RemovedError("memory topic: all messages were removed")
+        reader = node.shared.open_reader()
+
+        def unknown(_):
+            reader.failure = lost
+            raise lost
+
+        monkeypatch.setattr(reader, "wait_known", unknown)
+        monkeypatch.setattr(node.shared, "open_reader", lambda: reader)
+        async with asyncio.timeout(60):
+            with pytest.raises(RemovedError, match="all messages were removed"):
+                await node.start()
+        assert reader._closed.is_set()
 
     async def test_unavailable_brokers_are_awaited(self, tmp_path, monkeypatch):
         monkeypatch.setattr("aclog.server.controller.leadership._RETRY_SECONDS", 0.01)
