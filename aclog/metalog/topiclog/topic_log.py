@@ -244,15 +244,19 @@ def _fitting(batches: Sequence[bytes]) -> int:
 # Fencing of the topic log's previous writer, by Kafka's transactional id (KIP-98).
 
 
-def fence_previous_writer(settings: TopicSettings, timeout: float) -> Transactions:
+def fence_previous_writer(
+    settings: TopicSettings, timeout: float, abandoned: "threading.Event | None" = None
+) -> Transactions:
     """Fence the previous writer and abort its open transaction; return this process's transactions.
+
+    Gives up soon after `abandoned` is set.
 
     init_transactions increments the transactional id's producer epoch: from then on, brokers reject the previous
     producer's writes and commits with INVALID_PRODUCER_EPOCH or PRODUCER_FENCED.
 
     Raises:
         FencedError: another process did the same, later.
-        LogError: no broker responds within `timeout` seconds, or one refuses.
+        LogError: no broker responds within `timeout` seconds, or one refuses; or abandoned.
         ConfigError: the client rejects the properties.
 
     """
@@ -265,13 +269,17 @@ def fence_previous_writer(settings: TopicSettings, timeout: float) -> Transactio
         "on_delivery": reports.note,
     }
     producer = new_producer(settings.name, properties, errors)
-    _init_transactions(producer, settings.name, errors, timeout)
+    _init_transactions(producer, settings.name, errors, timeout, abandoned or threads.Event())
     return Transactions(settings, producer, errors, reports)
 
 
-def _init_transactions(producer: Producer, name: str, errors: ClientErrors, timeout: float) -> None:
+def _init_transactions(
+    producer: Producer, name: str, errors: ClientErrors, timeout: float, abandoned: "threading.Event"
+) -> None:
     deadline = clock.monotonic() + timeout
     while True:
+        if abandoned.is_set():
+            raise LogError(f"{name}: abandoned")
         remaining = deadline - clock.monotonic()
         try:
             producer.init_transactions(min(SLICE_SECONDS, max(remaining, 0.05)))
@@ -301,6 +309,7 @@ def open_topic_log(
     reader: LogReader | None = None,
     on_failure: Callable[[LogError], None] | None = None,
     timeout: float = 60.0,
+    abandoned: "threading.Event | None" = None,
 ) -> TopicLog:
     """Open a topic log for writing: fence the previous writer, and begin the next leader epoch. Blocks.
 
@@ -308,21 +317,22 @@ def open_topic_log(
     `node_id` alone), and is committed on return. `timestamp`, in ms since 1970, defaults to the current time.
     What is written is acknowledged once `reader`, which follows this topic, has read it; by default the log has one of
     its own. `on_failure` is called once, in the log's own thread, when the log is dead, but not after `close` or
-    `abandon`.
+    `abandon`. Setting `abandoned`, which belongs to the log afterwards, makes this call give up soon.
 
     Raises:
         FencedError: another writer has opened it since.
-        LogError: no broker responds within `timeout` seconds, or one refuses.
+        LogError: no broker responds within `timeout` seconds, or one refuses; or abandoned. The LeaderChange may be
+            committed even so: its outcome is unknown, until the log is opened again.
         DecodeError: the last message is not a record.
         ConfigError: the client rejects a property, or confluent-kafka is not installed.
 
     """
-    deadline = clock.monotonic() + timeout
+    deadline, abandoned = clock.monotonic() + timeout, abandoned or threads.Event()
     with ExitStack() as stack:
-        historical = HistoricalReads(settings, threads.Event())
+        historical = HistoricalReads(settings, abandoned)
         stack.callback(historical.close)
         historical.connect(timeout)
-        transactions = fence_previous_writer(settings, _remaining(deadline))
+        transactions = fence_previous_writer(settings, _remaining(deadline), abandoned)
         stack.callback(transactions.close)
         bounds = historical.survey_stable(
             _remaining(deadline)
@@ -341,7 +351,8 @@ def open_topic_log(
             on_failure=on_failure,
         )
         stack.callback(log.close)
-        _begin_epoch(log, node_id, voters, timestamp)
+        begun = current_time_ms() if timestamp is None else timestamp
+        _begin_epoch(log, _leader_change(node_id, voters), begun, deadline, abandoned)
         stack.pop_all()
     return log
 
@@ -350,14 +361,32 @@ def _remaining(deadline: float) -> float:
     return max(deadline - clock.monotonic(), 1.0)
 
 
-def _begin_epoch(log: TopicLog, node_id: int, voters: Sequence[int], timestamp: int | None) -> None:
-    change = LeaderChange(
+def _leader_change(node_id: int, voters: Sequence[int]) -> LeaderChange:
+    return LeaderChange(
         leader_id=node_id,
         voters=tuple(LeaderChangeVoter(voter_id=voter) for voter in voters or (node_id,)),
         granting_voters=(LeaderChangeVoter(voter_id=node_id),),
     )
-    begun = current_time_ms() if timestamp is None else timestamp
-    log.append_control(change, timestamp=begun).result()
+
+
+def _begin_epoch(
+    log: TopicLog, change: LeaderChange, timestamp: int, deadline: float, abandoned: "threading.Event"
+) -> None:
+    """Commit the first record of the log's epoch; once it is sent, an error leaves its outcome unknown."""
+    if abandoned.is_set():
+        raise LogError(f"{log.name}: abandoned")
+    committing = log.append_control(change, timestamp=timestamp)
+    while True:
+        try:
+            committing.result(_SLICE_SECONDS)
+        except TimeoutError:
+            if abandoned.is_set() or clock.monotonic() > deadline:
+                why = "abandoned" if abandoned.is_set() else "no response in time"
+                log.abandon(why)
+                what = f"the record that begins epoch {log.leader_epoch} may be committed: the next takeover shows it"
+                raise LogError(f"{log.name}: {why}; {what}") from None
+        else:
+            return
 
 
 # Election of the controller that should write a topic log, by the partition assignment of a consumer group.

@@ -3,9 +3,11 @@
 import asyncio
 import logging
 import shutil
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from attrs import field
 
@@ -15,7 +17,7 @@ from aclog.config.node_config import NodeConfig
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import ConfigError, FencedError, LogError, MetadataError, ReplayError
 from aclog.metalog.filelog.files import METADATA_DIRECTORY, CheckpointFile, log_error, written_whole
-from aclog.metalog.machine import clock, disk
+from aclog.metalog.machine import clock, disk, threads
 from aclog.metalog.primitives import current_time_ms
 from aclog.metalog.values import define
 from aclog.server.controller.activation import catch_up, complete_activation
@@ -139,6 +141,8 @@ _POLL_SECONDS = 0.5
 _GRACE_SECONDS = 5.0
 """Time to commit and respond to pending requests when a node stops."""
 
+_T = TypeVar("_T")
+
 
 @define(eq=False, kw_only=True)
 class LeadershipTerm:
@@ -158,6 +162,8 @@ class LeadershipTerm:
     """The serving state while this node is active."""
     failure: MetadataError | None = field(default=None, init=False)
     """Why the term must end regardless of the election: the log failed, or another controller fenced this one."""
+    _abandoned: "threading.Event" = field(factory=threads.event, init=False)
+    """Set to give up opening the log."""
     _log: FencedLog | None = field(default=None, init=False)
     _active: ActiveController | None = field(default=None, init=False)
     _reader: SharedReader | None = field(default=None, init=False)
@@ -191,21 +197,26 @@ class LeadershipTerm:
         if reader.failure is not None:
             raise reader.failure
         try:
-            self._log = log = await asyncio.to_thread(self.shared.open, reader, self.fail)
+            opening = asyncio.to_thread(self.shared.open, reader, self.fail, self._abandoned)
+            self._log = log = await self._while_leading(opening, self._abandoned.set)
             # The epoch's LeaderChange is the last record so far, so the epoch starts right below the log's end.
             quorum.epochs = (EpochStart(epoch=log.leader_epoch, start_offset=log.end_offset() - 1),)
-            activating = asyncio.ensure_future(asyncio.to_thread(self._replay_and_activate, log))
-            while not activating.done():
-                await self.election.wait(_POLL_SECONDS, activating)
-                if not self.should_continue:
-                    # Unblocks the replaying thread; it must not keep a deposed controller busy.
-                    log.abandon("deposed")
-            activating.result()
+            activating = asyncio.to_thread(self._replay_and_activate, log)
+            await self._while_leading(activating, lambda: log.abandon("deposed"))
         except LogError as error:
             self.failure = self.failure or error
         if self.should_continue:
             self._serve(log, quorum, files)
         return self.should_continue
+
+    async def _while_leading(self, work: Coroutine[Any, Any, _T], give_up: Callable[[], None]) -> _T:
+        """Await work in a thread; `give_up` unblocks it: a controller that is deposed or stops must not wait for it."""
+        working = asyncio.ensure_future(work)
+        while not working.done():
+            await self.election.wait(_POLL_SECONDS, working)
+            if not self.should_continue:
+                give_up()
+        return working.result()
 
     def _replay_and_activate(self, log: FencedLog) -> None:
         """Replay to the log's end, then write the activation records."""

@@ -61,7 +61,7 @@ class ElectionState:
         self.stopping = True
         self._changed.set()
 
-    async def wait(self, seconds: float, work: "asyncio.Future[None] | None" = None) -> None:
+    async def wait(self, seconds: float, work: "asyncio.Future[Any] | None" = None) -> None:
         """Wait for a change or for `work` to complete, at most `seconds`."""
         changed = asyncio.ensure_future(self._changed.wait())
         waiting: set[asyncio.Future[Any]] = {changed} if work is None else {changed, work}
@@ -154,7 +154,9 @@ class SharedLog(Protocol):
         """Start following the log in a thread of the reader."""
         ...
 
-    def open(self, reader: SharedReader, on_failure: Callable[[LogError], None]) -> FencedLog:
+    def open(
+        self, reader: SharedReader, on_failure: Callable[[LogError], None], abandoned: "threading.Event"
+    ) -> FencedLog:
         """Take over the log, fencing the previous leader. Raises as, and uses the arguments as, open_topic_log."""
         ...
 
@@ -275,7 +277,9 @@ class KafkaTopic:
         """See SharedLog."""
         return topiclog.TopicReader(self.settings)
 
-    def open(self, reader: SharedReader, on_failure: Callable[[LogError], None]) -> FencedLog:
+    def open(
+        self, reader: SharedReader, on_failure: Callable[[LogError], None], abandoned: "threading.Event"
+    ) -> FencedLog:
         """See SharedLog."""
         return topiclog.open_topic_log(
             self.settings,
@@ -284,6 +288,7 @@ class KafkaTopic:
             reader=reader,
             on_failure=on_failure,
             timeout=_OPEN_SECONDS,
+            abandoned=abandoned,
         )
 
     def join_election(self, on_elected: Callable[[], None], on_deposed: Callable[[], None]) -> Candidacy:

@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 
 import pytest
 
@@ -11,6 +12,7 @@ from aclog.metalog.errors import FencedError, LogError, ReplayError
 from aclog.metalog.topic_message import BatchMessage, Placement
 from aclog.metalog.topiclog import Leader, TopicReader, open_topic_log
 from aclog.metalog.topiclog.client import Transactions
+from aclog.metalog.topiclog.reader import HistoricalReads
 from aclog.metalog.topiclog.topic_log import ReadBack
 from tests.support.kafka.topics import begin, contents, new_topic, records, send, values, whole
 from tests.support.processes.waiting import SECONDS, wait_until
@@ -228,6 +230,44 @@ def test_abandoning_does_not_wait_for_brokers(settings, monkeypatch):
         with pytest.raises(LogError, match="deposed"):
             log.append([b"z"], timestamp=1)
     assert failures == []
+
+
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_a_takeover_without_a_response_to_its_commit_ends(settings, monkeypatch, gives_up):
+    """After its time, or as soon as the caller gives up; the next one sees that it was committed all the same."""
+    abandoned, end = threading.Event(), Transactions._end
+
+    def unanswered(transactions, deadline):
+        end(transactions, deadline)
+        if gives_up:
+            abandoned.set()
+        while True:
+            transactions._check_waiting(deadline)
+            time.sleep(0.01)
+
+    monkeypatch.setattr(Transactions, "_end", unanswered)
+    begun = time.monotonic()
+    why = "abandoned" if gives_up else "no response in time"
+    with pytest.raises(LogError, match=f"{why}; the record that begins epoch 1 may be committed"):
+        open_topic_log(settings, node_id=1, timeout=SECONDS if gives_up else 10.0, abandoned=abandoned)
+    assert time.monotonic() - begun < 40.0
+    monkeypatch.undo()
+    with open_topic_log(settings, node_id=2) as log:
+        assert (log.leader_epoch, log.end_offset()) == (2, 2)
+
+
+@pytest.mark.parametrize("step", ["_connected", "survey_stable"])
+def test_a_takeover_that_is_abandoned_before_its_commit(settings, monkeypatch, step):
+    abandoned, step_of = threading.Event(), getattr(HistoricalReads, step)
+
+    def given_up(*args):
+        outcome = step_of(*args)
+        abandoned.set()
+        return outcome
+
+    monkeypatch.setattr(HistoricalReads, step, given_up)
+    with pytest.raises(LogError, match="abandoned"):
+        open_topic_log(settings, node_id=1, abandoned=abandoned)
 
 
 def test_a_message_that_is_not_a_record_stops_readers_and_writers(settings):

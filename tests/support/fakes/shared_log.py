@@ -82,6 +82,8 @@ class NodeView:
         self.topic, self.node_id, self.name = topic, node_id, f"{topic.name} of {node_id}"
         self.refusing: LogError | None = None
         """Why the log cannot be opened for writing."""
+        self.stuck: threading.Event | None = None
+        """If it is given, opening sets it, and ends only once it is abandoned."""
         self.unanswered: LogError | None = None
         """Why this controller alone gets no answer about the topic's settings."""
         self.reader: Reader | None = None
@@ -108,9 +110,13 @@ class NodeView:
         self.reader = Reader(self.topic)
         return self.reader
 
-    def open(self, reader: "Reader", on_failure: Callable[[LogError], None]) -> "WriterLog":
+    def open(self, reader: "Reader", on_failure: Callable[[LogError], None], abandoned: threading.Event) -> "WriterLog":
         if self.refusing is not None:
             raise self.refusing
+        if self.stuck is not None:
+            self.stuck.set()
+            abandoned.wait()
+            raise LogError(f"{self.name}: abandoned")
         return self.topic.open(self.node_id, on_failure)
 
     def join_election(self, on_elected: Callable[[], None], on_deposed: Callable[[], None]) -> Candidate:

@@ -1,6 +1,7 @@
 """Controllers on a shared log in memory: standby responses, takeover, and fencing of deposed controllers."""
 
 import asyncio
+import threading
 from datetime import timedelta
 
 import pytest
@@ -317,6 +318,24 @@ class TestTakeover:
             assert not nodes[2].active
             await committed(create(nodes[3], "t"))
             await until(lambda: all(names(node) == {"t"} for node in nodes.values()))
+
+    @pytest.mark.parametrize("stops", [False, True])
+    async def test_a_takeover_ends_while_no_broker_answers(self, tmp_path, stops):
+        """The node is deposed, or stops: what it has sent may be committed, and its successor will see that."""
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes, asyncio.timeout(30):
+            stuck = nodes[2].shared.stuck = threading.Event()
+            topic.elect(2)
+            await asyncio.to_thread(stuck.wait)
+            assert not nodes[2].active
+            if stops:
+                await nodes[2].stop()
+            topic.elect(3)
+            await until(lambda: nodes[3].active)
+            if not stops:
+                nodes[2].shared.stuck = None
+                topic.elect(2)
+                await until(lambda: nodes[2].active)
 
     async def test_it_starts_from_its_own_checkpoint(self, tmp_path):
         topic = SharedTopic()
