@@ -62,7 +62,6 @@ def _check_empty(bounds: Survey, settings: TopicSettings) -> None:
 
 
 _FETCH_WAIT_MS = 100
-_POLL_SECONDS = 0.5
 
 
 @frozen(kw_only=True)
@@ -204,11 +203,8 @@ def _completes(assembler: Assembler, message: StoredMessage, name: str) -> bool:
 
 def _rest(partition: Partition, position: int, end: int, error: DecodeError) -> Damage:
     """Count what stands from `position` to before `end`."""
-    messages: list[tuple[int, int | None]] = []
-    partition.seek(position)
-    while not partition.ended:
-        places = partition.poll_places(_POLL_SECONDS)
-        messages += [(at, None if place is None else place.offset) for at, place in places if at < end]
+    places = partition.places_from(position)
+    messages = [(at, None if place is None else place.offset) for at, place in places if at < end]
     offsets = [offset for _, offset in messages if offset is not None]
     return Damage(
         error=error,

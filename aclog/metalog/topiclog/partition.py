@@ -4,9 +4,9 @@ Offsets of Kafka and ours, and the leader of the log.
 """
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import field
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -20,6 +20,8 @@ from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.metalog.values import define
 
 _POLL_MESSAGES = 5000
+
+_T = TypeVar("_T")
 
 _SLICE_SECONDS = 0.5
 """Blocking calls are cut into slices of this length, since librdkafka reports errors only between them."""
@@ -221,10 +223,23 @@ class Partition:
 
     def messages_from(self, position: int, most: int = _POLL_MESSAGES) -> Iterator[StoredMessage]:
         """Yield the committed messages from a position on, up to the last stable offset. Raises as first_from."""
+        return self._polled_from(position, lambda timeout: self.poll(timeout, most))
+
+    def places_from(self, position: int) -> Iterator[tuple[int, Placement | None]]:
+        """Yield the committed messages of any kind, as `poll_places` returns them.
+
+        Raises:
+            LogError: as `first_from`.
+
+        """
+        return self._polled_from(position, self.poll_places)
+
+    def _polled_from(self, position: int, poll: Callable[[float], Iterable[_T]]) -> Iterator[_T]:
+        """Poll up to the last stable offset, as long as messages arrive."""
         self.seek(position)
         deadline = clock.monotonic() + RESPONSE_SECONDS
         while not self.ended:
-            for message in self.poll(_SLICE_SECONDS, most):
+            for message in poll(_SLICE_SECONDS):
                 deadline = clock.monotonic() + RESPONSE_SECONDS
                 yield message
             self._check_open()

@@ -23,6 +23,8 @@ from aclog.metalog.values import define, frozen
 
 
 _FIRST_ATTEMPT_SECONDS, _LAST_ATTEMPT_SECONDS = 2.0, 8.0
+_LEAST_ATTEMPT_SECONDS = 0.5
+"""For an attempt that begins when almost no time is left: a shorter one would fail with a healthy broker."""
 _RETRY_SECONDS = 0.2
 
 _T = TypeVar("_T")
@@ -38,12 +40,12 @@ class TopicAdmin:
     def __init__(self, name: str, properties: Mapping[str, str], timeout: float) -> None:
         self._name, self._properties, self._errors = name, properties, ClientErrors(name)
         self._client: AdminClient | None = None
-        self._attempt_seconds = _FIRST_ATTEMPT_SECONDS
         self.allow(timeout)
 
     def allow(self, timeout: float) -> None:
         """Give the next requests so many seconds, all together."""
         self._timeout, self._deadline = timeout, clock.monotonic() + timeout
+        self._attempt_seconds = _FIRST_ATTEMPT_SECONDS
         # An error of an earlier request is not about the next one.
         self._errors.clear()
 
@@ -111,8 +113,9 @@ class TopicAdmin:
         """Repeat a request until a broker responds; a refusal is raised as KafkaException."""
         while True:
             client = self._client = self._client or new_admin(self._name, self._properties, self._errors)
+            seconds = max(min(self._attempt_seconds, self._deadline - clock.monotonic()), _LEAST_ATTEMPT_SECONDS)
             try:
-                response = question(client, self._attempt_seconds).result(2 * self._attempt_seconds)
+                response = question(client, seconds).result(2 * seconds)
             except TimeoutError:
                 pass
             except KafkaException as error:

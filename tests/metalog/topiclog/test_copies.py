@@ -6,7 +6,7 @@ from aclog.metalog.errors import LogError
 from aclog.metalog.topiclog import TopicSettings, partition
 from aclog.metalog.topiclog.copies import salvage
 from tests.metalog.topiclog.test_disorder import Ahead
-from tests.support.fakes.topic_consumer import SERVERS, FakeTopic
+from tests.support.fakes.topic_consumer import SERVERS, FakeConsumer, FakeTopic
 from tests.support.kafka.topics import contents
 
 SETTINGS = TopicSettings(topic="log", properties={"bootstrap.servers": SERVERS})
@@ -61,6 +61,26 @@ def test_a_strangers_message_in_the_middle_of_a_batch(topic):
         assert contents(log) == written
         assert (log.damage.position, log.damage.messages, log.damage.records) == (6, 3, 2)
         assert "Kafka's offset 7" in str(log.damage.error)
+
+
+def test_a_broker_that_dies_while_what_follows_is_counted(topic, monkeypatch):
+    """Its consumer returns nothing from then on, and no error either."""
+    filled(topic, 2)
+    topic.messages.append(b"stranger")
+    filled(topic, 3)
+    connections = [FakeConsumer, FakeConsumer, FakeConsumer, SilentConsumer]  # bounds, two scans, and the count
+    monkeypatch.setattr(partition, "new_consumer", lambda *_: connections.pop(0)(topic))
+    monkeypatch.setattr(partition, "RESPONSE_SECONDS", 0.05)
+    with pytest.raises(LogError, match=r"no response within 0 s, at Kafka's offset 4"):
+        salvage(SETTINGS)
+    assert not connections
+
+
+class SilentConsumer(FakeConsumer):
+    """The broker has died."""
+
+    def poll(self, timeout: float) -> None:
+        return None
 
 
 def test_only_strangers(topic):

@@ -15,9 +15,11 @@ class Client:
 
     def __init__(self, outcome: object) -> None:
         self.outcome, self.asked = outcome, 0
+        self.timeouts: list[float] = []
 
     def describe_topics(self, topics: object, request_timeout: float) -> dict[str, Future[object]]:
         self.asked += 1
+        self.timeouts.append(request_timeout)
         future: Future[object] = Future()
         if isinstance(self.outcome, Exception):
             future.set_exception(self.outcome)
@@ -36,6 +38,7 @@ def clients(monkeypatch):
     monkeypatch.setattr(topic, "new_admin", lambda *_: coming.pop(0))
     monkeypatch.setattr(topic, "_RETRY_SECONDS", 0)
     monkeypatch.setattr(topic, "_FIRST_ATTEMPT_SECONDS", 0.001)
+    monkeypatch.setattr(topic, "_LEAST_ATTEMPT_SECONDS", 0.001)
     return coming
 
 
@@ -62,3 +65,34 @@ def test_in_the_end_it_is_an_error(clients):
     clients.insert(0, Client("found"))
     admin.allow(60)
     assert admin.describe("log") == "found"
+
+
+def test_attempts_take_longer_and_longer_until_the_next_requests(clients):
+    """Requests after a slow time must not wait for a dead broker as long as its last ones did."""
+    silent = [Client(timed_out()) for _ in range(3)]
+    refused = Client(KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))
+    clients += [*silent, refused]
+    admin = TopicAdmin("kafka://h/log", {}, 60)
+    with pytest.raises(LogError):
+        admin.describe("log")
+    assert [*(each.timeouts for each in silent), refused.timeouts] == [[0.001], [0.002], [0.004], [0.008]]
+    refused.outcome = "found"
+    admin.allow(60)
+    assert admin.describe("log") == "found"
+    assert refused.timeouts == [0.008, 0.001]
+
+
+def test_no_attempt_is_longer_than_the_time_that_is_left(clients, monkeypatch):
+    monkeypatch.setattr(topic, "_FIRST_ATTEMPT_SECONDS", 60.0)
+    monkeypatch.setattr(topic, "_LEAST_ATTEMPT_SECONDS", 0.01)
+    prompt, silent = Client("found"), Client(None)
+    clients += [prompt]
+    admin = TopicAdmin("kafka://h/log", {}, 5.0)
+    for left in (5.0, 0.0):
+        admin.allow(left)
+        assert admin.describe("log") == "found"
+    assert prompt.timeouts == [pytest.approx(5.0, abs=1.0), 0.01]
+    admin.allow(0.02)
+    admin._client = silent
+    with pytest.raises(LogError, match=r"no response within 0\.02 s"):
+        admin.describe("log")
