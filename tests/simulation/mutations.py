@@ -401,8 +401,8 @@ def a_forgotten_fence(patch: Patch) -> None:
     """Each writer has a transactional id of its own, so that Kafka fences no other one."""
     real = topic_log.fence_previous_writer
 
-    def fence(settings: Any, timeout: float) -> Any:
-        return real(evolve(settings, transactional_id=f"{settings.topic}-{threads.getpid()}"), timeout)
+    def fence(settings: Any, timeout: float, abandoned: Any) -> Any:
+        return real(evolve(settings, transactional_id=f"{settings.topic}-{threads.getpid()}"), timeout, abandoned)
 
     patch(topic_log, "fence_previous_writer", fence)
 
@@ -418,12 +418,12 @@ def surveyed_before_the_fence(patch: Patch) -> None:
     """A new leader takes the end of the log from before it has fenced the previous one."""
     real, surveyed = topic_log.fence_previous_writer, HistoricalReads.survey_stable
 
-    def fence(settings: Any, timeout: float) -> Any:
+    def fence(settings: Any, timeout: float, abandoned: Any) -> Any:
         reads = HistoricalReads(settings, threads.Event())
         ends[settings.topic] = surveyed(reads, timeout)
         reads.close()
         clock.sleep(0.05)
-        return real(settings, timeout)
+        return real(settings, timeout, abandoned)
 
     ends: dict[str, Any] = {}
     patch(topic_log, "fence_previous_writer", fence)
