@@ -235,7 +235,9 @@ class TopicController:
                 if standby.election.should_lead:
                     if await self._watch.fit_to_lead(lambda: standby.election.should_lead):
                         await self._lead(reader, standby)
-                    elif self._watch.trouble is not None or standby.election.should_lead:
+                    elif self._watch.trouble is not None:
+                        await standby.resign()
+                    elif standby.election.should_lead:
                         await standby.resign(_REJOIN_SECONDS)
         except MetadataError:
             raise

@@ -327,7 +327,7 @@ class TestWatch:
         """Another candidate is elected; a sole one again, and with no new message."""
         monkeypatch.setattr(leadership, "_ANSWER_SECONDS", 0.05)
         monkeypatch.setattr(topic_controller, "_REJOIN_SECONDS", 0.1)
-        monkeypatch.setattr(leadership, "_WATCH_RETRY_SECONDS", 0.001)
+        monkeypatch.setattr(leadership, "_WATCH_RETRY_SECONDS", 0.02)
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             view = nodes[2]._watch.keeper.shared
