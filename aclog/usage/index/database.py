@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import Final, Self, TypeAlias
+from typing import Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from attrs import field
@@ -46,6 +46,8 @@ class IndexDatabase:
     connection: sqlite3.Connection = field(repr=False)
     _identity: tuple[int, int]
     """Device and inode."""
+    _opened: "_FileState | None"
+    """What the file was when it was opened without the locks of SQLite; None: with them."""
 
     @classmethod
     def create(
@@ -103,7 +105,7 @@ class IndexDatabase:
         """
         path = directory / FILE
         try:
-            identity = _identity(path)
+            identity, (mode, state) = _identity(path), _mode(path, writable=writable)
         except OSError as error:
             expected = f"expected a directory with {FILE}, which `aclog accesses index` makes"
             raise ConfigError(f"{directory}: no index: {os_error_text(error)}: {expected}") from error
@@ -111,9 +113,10 @@ class IndexDatabase:
             raise ConfigError(f"{path}: not a file: expected an index of last use")
         name = name or str(path)
         with _errors(name):
-            connection = _connected(path, writable=writable)
+            connection = _connected(path, mode, writable=writable)
             try:
-                _check(name, connection)
+                with _unchanged(name, path, state):
+                    _check(name, connection)
                 if writable:
                     connection.execute("PRAGMA journal_mode = WAL")
                     connection.execute("PRAGMA synchronous = FULL")
@@ -125,7 +128,7 @@ class IndexDatabase:
             except BaseException:
                 connection.close()
                 raise
-        opened = cls(path, name, connection, identity)
+        opened = cls(path, name, connection, identity, state)
         opened.check_same()
         return opened
 
@@ -163,10 +166,11 @@ class IndexDatabase:
         """Read from one state, independent of later writes.
 
         Raises:
-            ConfigError: the index cannot be read, or is damaged.
+            ConfigError: the index cannot be read, is damaged, or a process has written it that has permission while
+                this one has not: what was read in the `with` is not to be used.
 
         """
-        with _errors(self.name):
+        with _errors(self.name), _unchanged(self.name, self.path, self._opened):
             if not self.connection.in_transaction:
                 self.connection.execute("BEGIN")
             yield self.connection
@@ -188,12 +192,61 @@ def _identity(path: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _connected(path: Path, *, writable: bool) -> sqlite3.Connection:
-    mode = "rw"
-    if not writable and not disk.access(path, os.W_OK):
-        mode = "ro"
-        if not path.with_name(f"{FILE}-wal").exists():
-            mode += "&immutable=1"  # SQLite may be unable to create its -shm file, and there can be no writer
+class _FileState(NamedTuple):
+    """By what a change of a file is noticed."""
+
+    identity: tuple[int, int]
+    size: int
+    times: tuple[int, int]
+    """Of its content and of its inode, in ns since 1970."""
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Return the present state. Raises OSError: there is no such file."""
+        status = path.stat()
+        return cls((status.st_dev, status.st_ino), status.st_size, (status.st_mtime_ns, status.st_ctime_ns))
+
+
+def _mode(path: Path, *, writable: bool) -> tuple[str, _FileState | None]:
+    """Return the mode to open a file in; without the locks of SQLite, also the state of the file before that."""
+    if writable or disk.access(path, os.W_OK):
+        return "rw", None
+    state = _FileState.of(path)
+    if path.with_name(f"{FILE}-wal").exists():
+        return "ro", None
+    # SQLite may be unable to create its -shm file, and so to lock: a writer may come at any time
+    return "ro&immutable=1", state
+
+
+@contextmanager
+def _unchanged(name: str, path: Path, state: _FileState | None) -> Iterator[None]:
+    """Check after the `with`, also after an error, that a file still has this state; None: SQLite's locks ensure it.
+
+    Raises:
+        ConfigError: a process writes to it, or has replaced it.
+
+    """
+    try:
+        yield
+    except Exception:
+        _check_unchanged(name, path, state)
+        raise
+    _check_unchanged(name, path, state)
+
+
+def _check_unchanged(name: str, path: Path, state: _FileState | None) -> None:
+    if state is None:
+        return
+    try:
+        same = _FileState.of(path) == state and not path.with_name(f"{FILE}-wal").exists()
+    except OSError:
+        same = False
+    if not same:
+        # not `from` an error of SQLite, such as of a damaged file, which is not true of the file
+        raise ConfigError(f"{name}: changed while it was read: run again") from None
+
+
+def _connected(path: Path, mode: str, *, writable: bool) -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection: sqlite3.Connection = databases.connect(uri, uri=True, isolation_level=None, timeout=_PATIENCE)
     if not writable:

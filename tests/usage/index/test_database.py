@@ -6,11 +6,13 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.machine import databases, disk
 from aclog.usage.index.database import FILE
 from aclog.usage.index.usage_index import UsageIndex
 from tests.support.builders.index_runs import DAY, PlainUse, plain_rules, run_of, tally_of
@@ -112,6 +114,64 @@ def test_a_copy_goes_on_by_itself(tmp_path: Path) -> None:
         assert copy.used(20_000, 20_000).matched.tolist() == [1]
         with pytest.raises(ConfigError, match="an index of cluster one"):
             copy.take(run_of(plain_rules(["a"]), USES, cluster_id="two"), [tally_of(USES)])
+
+
+@pytest.fixture
+def unwritable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open each index as a reader without write permission does; root has every permission."""
+    monkeypatch.setattr(disk, "access", lambda *_: False)
+
+
+def _take(directory: Path) -> None:
+    with UsageIndex.create(directory) as index:
+        index.take(run_of(plain_rules(["a"]), USES), [tally_of(USES)])
+
+
+@pytest.mark.usefixtures("unwritable")
+@pytest.mark.parametrize("is_open", [True, False])
+def test_without_permission_no_two_states_are_read(tmp_path: Path, *, is_open: bool) -> None:
+    with UsageIndex.open(_index(tmp_path / "x")) as reader:
+        assert (len(reader.runs()), reader.used(20_000, 20_000).matched.tolist()) == (1, [1])
+        with UsageIndex.create(tmp_path / "x") as writer:
+            writer.take(run_of(plain_rules(["a"]), USES), [tally_of(USES)])
+            if is_open:  # the database is as before, and what was written is beside it
+                with pytest.raises(ConfigError, match=rf"x/{FILE}: changed while it was read: run again"):
+                    reader.lives()
+        with pytest.raises(ConfigError, match=rf"x/{FILE}: changed while it was read: run again"):
+            reader.lives()
+    with UsageIndex.open(tmp_path / "x") as reader:
+        assert (len(reader.runs()), reader.used(20_000, 20_000).matched.tolist()) == (2, [2])
+
+
+@pytest.mark.usefixtures("unwritable")
+def test_without_permission_a_write_during_a_read_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = UsageIndex.open(_index(tmp_path / "x"))
+    with reader, pytest.raises(ConfigError, match="changed while it was read"), reader.database.reading():
+        _take(tmp_path / "x")
+    connect = databases.connect
+
+    def written(address: str, **options: Any) -> sqlite3.Connection:
+        monkeypatch.undo()
+        _take(tmp_path / "x")
+        return connect(address, **options)
+
+    monkeypatch.setattr(databases, "connect", written)
+    with pytest.raises(ConfigError, match="changed while it was read"):
+        UsageIndex.open(tmp_path / "x")
+
+
+@pytest.mark.usefixtures("unwritable")
+def test_without_permission_an_unfinished_write_is_not_called_damage(tmp_path: Path) -> None:
+    path = _index(tmp_path / "x") / FILE
+    with UsageIndex.open(tmp_path / "x") as reader:
+        with path.open("r+b") as file:
+            file.seek(4096)
+            file.write(bytes(path.stat().st_size - 4096))
+        with pytest.raises(ConfigError, match="changed while it was read") as caught:
+            reader.lives()
+        assert caught.value.__suppress_context__
+    with UsageIndex.open(tmp_path / "x") as reader, pytest.raises(ConfigError, match="malformed"):
+        reader.lives()
 
 
 def test_damage_is_told_never_read_over(tmp_path: Path) -> None:
