@@ -51,7 +51,7 @@ from aclog.metalog.values import define, frozen
 from aclog.pipeline import server_files, storage
 from aclog.pipeline.output_directory import Mode, OutFormat, Place, check_new, hadoop_name
 from aclog.pipeline.session import frame_of, is_connect
-from aclog.pipeline.table_outputs import DAY, TableOutput, check_format, in_days, with_day
+from aclog.pipeline.table_outputs import DAY, WHOLE, TableOutput, check_format, in_days, with_day
 from aclog.usage.accesses.access_log import INCOMPLETE, INCOMPLETE_PARTITION
 
 Form: TypeAlias = Literal["parquet", "json", "delta", "iceberg"]
@@ -412,7 +412,12 @@ class ServerOutput:
         return reader.format(self.forms[table]).load(files)
 
     def publish(self) -> None:
-        """Publish one table after the other, `out` last. Raises ConfigError: another process wrote to a table."""
+        """Publish one table after the other, `out` last.
+
+        Raises:
+            ConfigError: another process wrote to a table, or the server does not delete a marker.
+
+        """
         for table in self._markers:
             self._check_alone(table)
         for table in reversed(self._markers):
@@ -466,9 +471,19 @@ _OTHER_COLUMN: Final = "job=1"
 
 
 def delete_marker(spark: SparkSession, directory: str) -> None:
-    """Delete the files of a directory: by a table in partitions, of which a task without rows writes no file."""
+    """Delete the files of a directory: by a table in partitions, of which a task without rows writes no file.
+
+    Raises:
+        ConfigError: a file is still there.
+
+    """
     nothing = spark.createDataFrame([], "value string, part string")
-    nothing.write.mode("overwrite").options(**_WRITER).partitionBy("part").text(directory)
+    nothing.write.mode("overwrite").options(**_WRITER, **WHOLE).partitionBy("part").text(directory)
+    if left := server_files.names_below(spark, directory):
+        raise ConfigError(
+            f"{storage.joined(directory, left[0])}: still there after Spark has deleted the directory, so that no "
+            "reader accepts the output: expected a server that overwrites directories"
+        )
 
 
 def create_success(nothing: DataFrame, directory: str, form: Form, *, by_day: bool) -> None:

@@ -136,7 +136,7 @@ class TableOutput:
             return
         writer = rows.write.format("delta").mode({Mode.ERROR: "error"}.get(self.mode, self.mode.value))
         if self.mode is Mode.OVERWRITE:
-            writer = writer.option("overwriteSchema", value=True)
+            writer = writer.option("overwriteSchema", value=True).options(**WHOLE)
         in_days(writer, by_day=by_day).save(self.place(table))
 
     def add(self, rows: pa.Table, table: str) -> None:
@@ -180,6 +180,10 @@ class TableOutput:
             for name, value in properties.items():
                 writer = writer.option(f"snapshot-property.{name}", value)
             writer.append()
+
+
+WHOLE: Final = {"partitionOverwriteMode": "static"}
+"""Of writers that overwrite: a session may be set to replace only the partitions that have new rows (dynamic)."""
 
 
 def in_days(writer: DataFrameWriter, *, by_day: bool) -> DataFrameWriter:

@@ -28,8 +28,8 @@ from aclog.pipeline import log_copies, outputs, storage
 from aclog.pipeline.accesses import read_accesses
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.log_copies import local_log, split
-from aclog.pipeline.outputs import new_output
-from aclog.usage.accesses.access_log import find_accesses
+from aclog.pipeline.outputs import ServerOutput, new_output
+from aclog.usage.accesses.access_log import INCOMPLETE_PARTITION, find_accesses
 from tests.pipeline.test_authorize_command import BOB, LOG
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, removal
@@ -343,3 +343,58 @@ def test_a_log_in_a_store(spark, tmp_path, lake, policy, monkeypatch):
     monkeypatch.setattr(storage, "copy_to_local", appended)
     with pytest.raises(ConfigError, match="changed while it was being copied"), local_log(spark, log, by_workers=False):
         pass
+
+
+# What a server of Spark Connect writes, here by a session of this machine.
+
+
+@pytest.fixture
+def dynamic(spark):
+    """The session overwrites only the partitions that have new rows, as many are set to."""
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    yield
+    spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+
+
+def left_of_markers(directory):
+    return [path for path in directory.rglob(f"{INCOMPLETE_PARTITION}/**/*") if path.is_file()]
+
+
+@pytest.mark.usefixtures("dynamic")
+@pytest.mark.parametrize("form", ["parquet", "json"])
+def test_a_server_that_overwrites_by_partition_publishes_an_output(spark, tmp_path, form):
+    tables = {"": form}
+    output = ServerOutput(spark=spark, out=str(tmp_path / "out"), forms=tables)
+    output.begin()
+    assert left_of_markers(tmp_path / "out")
+    output.write(spark.range(3))
+    output.publish()
+    assert left_of_markers(tmp_path / "out") == []
+    assert spark.read.format(form).load(str(tmp_path / "out")).count() == 3
+    assert "_SUCCESS" in names(tmp_path / "out")
+
+
+@pytest.mark.usefixtures("dynamic")
+def test_no_marker_is_left_in_the_output_of_another_job(spark, tmp_path, monkeypatch):
+    out, marking = tmp_path / "out", outputs.write_marker
+
+    def completed(*arguments):
+        spark.range(3).write.parquet(str(out))
+        marking(*arguments)
+
+    monkeypatch.setattr(outputs, "write_marker", completed)
+    with pytest.raises(ConfigError, match="written by another process"):
+        ServerOutput(spark=spark, out=str(out)).begin()
+    assert left_of_markers(out) == []
+    assert spark.read.parquet(str(out)).count() == 3
+
+
+@pytest.mark.usefixtures("dynamic")
+def test_an_output_whose_marker_stays_is_not_reported_as_complete(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(outputs, "WHOLE", {})  # a server that does not do as the option requires
+    output = ServerOutput(spark=spark, out=str(tmp_path / "out"))
+    output.begin()
+    output.write(spark.range(3))
+    with pytest.raises(ConfigError, match=f"{INCOMPLETE_PARTITION}/part-.*: still there"):
+        output.publish()
+    assert "_SUCCESS" not in names(tmp_path / "out")

@@ -148,6 +148,7 @@ class Check:
 def table_settings(form: OutFormat, jars: str, directory: Path) -> dict[str, str]:
     """The settings of a session with the package of a format, and for Iceberg with a catalog `lake`."""
     settings = {"spark.jars": jars, "spark.sql.shuffle.partitions": "2"}
+    settings["spark.sql.sources.partitionOverwriteMode"] = "dynamic"  # as many sessions have it
     if form is OutFormat.ICEBERG:
         catalog = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop"}
         catalog[".warehouse"] = (directory / "warehouse").as_uri()
