@@ -24,7 +24,8 @@ _TOPIC: Final = "kafka://"
 def access_copies(spark: SparkSession, paths: Iterable[str]) -> dict[str, ObjectCopies]:
     """Return copies of the files that URIs name, by the URI: of each that only Hadoop's FileSystem reads.
 
-    A URI is of a file, a directory (recursively) or a pattern, as Hadoop reads it. Paths, `file:` URIs, objects of S3
+    A URI is of a file, a directory (recursively) or a pattern of Hadoop, whose files are those that a glob of this
+    machine has. Paths, `file:` URIs, objects of S3
     and topics are not copied here.
 
     Raises:
@@ -52,7 +53,7 @@ def access_copies(spark: SparkSession, paths: Iterable[str]) -> dict[str, Object
 
 def copies_of(spark: SparkSession, place: str) -> ObjectCopies:
     """Copy the files of a URI. Raises as access_copies."""
-    files = storage.files_at(spark, place)
+    files, is_several = storage.files_at(spark, place)
     if not files:
         raise ConfigError(f"--accesses {place}: no such file or directory, or no files in it")
     for name, _, _ in files:
@@ -70,7 +71,7 @@ def copies_of(spark: SparkSession, place: str) -> ObjectCopies:
     except BaseException:
         rmtree(directory, ignore_errors=True)
         raise
-    return ObjectCopies(copies, any(below for _, below, _ in files), directory)
+    return ObjectCopies(copies, is_several, directory)
 
 
 def _copied(spark: SparkSession, name: str, state: storage.FileState, target: Path) -> PinnedFile:

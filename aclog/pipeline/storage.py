@@ -5,8 +5,10 @@ server, which its readers open (`aclog.pipeline.server_files`); nothing but tabl
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -180,16 +182,20 @@ def state_of(spark: SparkSession, name: str) -> FileState | None:
     return _state(spark, statuses[0]) if statuses else None
 
 
-def files_at(spark: SparkSession, name: str) -> list[tuple[str, str, FileState]]:
+def files_at(spark: SparkSession, name: str) -> tuple[list[tuple[str, str, FileState]], bool]:
     """Return the files that a URI names: itself, or all below a directory, or those of a pattern of Hadoop.
 
-    Each with its URI and, of a directory, its path below that, else an empty one. None if there is no such file.
-    Raises as `exists`.
+    Each with its URI and its path below the directory, which is empty if it is in none; none if there is no such file.
+    And whether the URI may name several: it is of a directory or a pattern. A pattern matches no name that begins with
+    `.`, unless it names that, as a glob of this machine. Raises as `exists`.
     """
     with _errors(name):
         roots = _status(spark, name)
+        is_several = not roots or roots[0].isDirectory()
         if not roots and any(each in name for each in _MAGIC):
-            roots = list(_file_system(spark, name).globStatus(_path(spark, name)) or ())
+            pattern = str(_path(spark, name).toUri().getPath())
+            matches = _file_system(spark, name).globStatus(_path(spark, name)) or ()
+            roots = [each for each in matches if not _is_hidden(str(each.getPath().toUri().getPath()), pattern)]
         found = []
         for root in roots:
             at = str(root.getPath())
@@ -201,9 +207,16 @@ def files_at(spark: SparkSession, name: str) -> list[tuple[str, str, FileState]]
                 status = below.next()
                 path = str(status.getPath())
                 found.append((path, path.removeprefix(at).lstrip("/"), _state(spark, status)))
-        return sorted(found, key=lambda each: each[0])
+        return sorted(found, key=lambda each: each[0]), is_several
 
 
+def _is_hidden(path: str, pattern: str) -> bool:
+    """Return whether a part of a path begins with `.` and that of the pattern does not, nor an alternative in it."""
+    parts = zip_longest(path.split("/"), pattern.split("/"), fillvalue="")  # braces with slashes shift them
+    return any(part.startswith(".") and not _NAMES_HIDDEN.search(of_pattern) for part, of_pattern in parts)
+
+
+_NAMES_HIDDEN: Final = re.compile(r"(?:^|[{,])\.")
 _MAGIC: Final = "*?[{"
 
 

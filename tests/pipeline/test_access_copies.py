@@ -31,6 +31,12 @@ def logs(tmp_path, monkeypatch) -> Path:
         path = tmp_path / "logs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(ACCESS | {"resourceName": name}) + "\n")
+    for name in (".shipper.tmp", ".spool/d.log", "_of_job.log"):
+        path = tmp_path / "mixed" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(ACCESS | {"resourceName": name}) + "\n")
+    (tmp_path / "mixed" / "e.log").write_text(json.dumps(ACCESS | {"resourceName": "e"}) + "\n")
+    (tmp_path / "mixed" / "README.txt").write_text("The logs of all brokers.\n")
     return tmp_path / "logs"
 
 
@@ -45,17 +51,40 @@ def names_of(log) -> list[str]:
 
 @pytest.mark.parametrize(
     ("name", "is_prefix"),
-    [("", True), ("/broker 1", True), ("/broker 1/b%20+.log", False), ("/*/?.log", False), ("/broker*", True)],
+    [
+        ("logs", True),
+        ("logs/broker 1", True),
+        ("logs/broker 1/b%20+.log", False),
+        ("logs/*/?.log", True),
+        ("logs/broker*", True),
+        ("logs/broker-2/.hidden", False),
+        ("mixed", True),
+        ("mixed/*", True),
+        ("mixed/.s*", True),
+        ("mixed/.spool/*", True),
+        ("*/[!c]*.log", True),
+    ],
 )
 def test_the_files_of_a_uri_are_read_as_on_this_machine(spark, logs, tmp_path, name, is_prefix):
-    copies = copies_of(spark, f"file://{logs}{name}")
+    copies = copies_of(spark, f"file://{tmp_path}/{name}")
     assert copies.is_prefix is is_prefix
     path = "hdfs://host/logs"
     found = find_accesses([path], None, uri_copies={path: copies})
-    assert names_of(found) == names_of(find_accesses([f"{logs}{name}"], None))
-    assert all(file.path.startswith(f"file:{logs}") for file in found.files)
+    assert names_of(found) == names_of(find_accesses([f"{tmp_path}/{name}"], None))
+    assert all(file.path.startswith(f"file:{tmp_path}") for file in found.files)
     del found, copies
     assert not list((tmp_path / "scratch").iterdir())
+
+
+@pytest.mark.usefixtures("logs")
+def test_a_pattern_names_hidden_files_by_their_dot_alone(spark, tmp_path):
+    def files(name):
+        found, _ = storage.files_at(spark, f"file://{tmp_path}/mixed/{name}")
+        return [path.removeprefix(f"file:{tmp_path}/mixed/") for path, _, _ in found]
+
+    assert files("*/*") == files("nothing*") == []
+    assert files("{.shipper,e}.*") == [".shipper.tmp", "e.log"]
+    assert files("{.spool/d,e}.log") == [".spool/d.log", "e.log"]
 
 
 @pytest.mark.parametrize("how", ["deleted", "grown", "replaced"])
