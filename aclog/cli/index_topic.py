@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,7 +14,7 @@ from aclog.cli.flags.common import Output
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.index_update import AddedRun, IndexRuns, NothingTakenError, note_waiting, print_taken
 from aclog.config.client_config import librdkafka_properties
-from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.primitives import current_time_ms
 from aclog.metalog.topiclog import TopicId, TopicSettings
 from aclog.metalog.values import define
@@ -24,7 +23,7 @@ from aclog.sources.choice import ChosenSource
 from aclog.terminal.output import time_text, warn
 from aclog.usage.accesses.access_log import AccessInput, NewAccesses, accesses_in
 from aclog.usage.accesses.lines import PinnedFile, StreamCopy
-from aclog.usage.index.stored import index_place, writing_index
+from aclog.usage.index.stored import writing_batches
 from aclog.usage.index.usage_index import Position, UsageIndex
 from aclog.usage.window import DAY, LOST_RECORDS, UnreadAccesses, UnreadCounter, UnreadSpan
 
@@ -332,32 +331,37 @@ def update_from_topic(
     *,
     configs: AbstractSet[str] = frozenset(),
 ) -> None:
-    """Add the records up to the end offsets of the start, and print each batch: of a store, when all are stored.
+    """Add the records up to the end offsets of the start, and print each batch: of a store, once it is stored.
 
-    `settings`, `place`, `configs`: as of update_index, which also has the errors.
+    `settings`, `place`, `configs`: as of update_index, which also has the errors. Batches before an error are stored.
     """
-    added, is_stored, ended = list[AddedRun](), not isinstance(index_place(place), Path), None
-    printed = partial(print_taken, output)
+    added, batches = list[AddedRun](), None
     try:
-        with writing_index(place, kept=NothingTakenError) as index:
-            runs = IndexRuns(index=index, settings=settings, configs=configs)
-            _add_batches(feed, runs, source, added.append if is_stored else printed)
-    except NothingTakenError as error:
-        ended = error
-    for each in added:
-        printed(each)
-    if ended is not None:
-        raise ended
+        with writing_batches(place, kept=(MetadataError, OSError)) as batches:
+            runs = IndexRuns(index=batches.index, settings=settings, configs=configs)
+            for run in _batches(feed, runs, source):
+                added.append(run)
+                if batches.store():
+                    _print_all(output, added)
+    finally:
+        if batches is not None and batches.is_stored:
+            _print_all(output, added)
 
 
-def _add_batches(feed: TopicFeed, runs: IndexRuns, source: SourceFlags, added: Callable[[AddedRun], None]) -> None:
+def _print_all(output: Output, added: list[AddedRun]) -> None:
+    for run in added:
+        print_taken(output, run)
+    added.clear()
+
+
+def _batches(feed: TopicFeed, runs: IndexRuns, source: SourceFlags) -> Iterator[AddedRun]:
     choice = source.choose()  # once: its rules may come from stdin
     try:
         more = True
         while more:
             run = feed.step(runs, lambda: choice)
             nothing = NewAccesses(input=AccessInput(parts=(), files=()), contents=(), files=1, waiting=())
-            added(run or AddedRun.nothing(nothing))
+            yield run or AddedRun.nothing(nothing)
             more = run is not None and feed.has_more
     finally:
         choice.source.close()

@@ -175,6 +175,18 @@ class IndexDatabase:
                 self.connection.execute("BEGIN")
             yield self.connection
 
+    def settle(self) -> None:
+        """Write all commits from the write-ahead log to the file. Raises ConfigError: it cannot be written."""
+        with _errors(self.name):
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def check_sound(self) -> None:
+        """Check the structure of the file. Raises ConfigError: it is damaged, or cannot be read."""
+        with _errors(self.name):
+            (result,) = self.connection.execute("PRAGMA quick_check(1)").fetchone()
+        if result != "ok":
+            raise ConfigError(f"{self.name}: damaged: {result}")
+
     def release(self) -> None:
         """End the read transaction of `reading`: the next read sees the newest state."""
         if self.connection.in_transaction:

@@ -18,7 +18,7 @@ from pathlib import Path
 from secrets import token_hex
 from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
-from time import sleep
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from attrs import field
@@ -160,10 +160,24 @@ def writing_index(index: Path | str, *, kept: type[Exception] | tuple[()] = ()) 
             does not honor conditions; or the result of the put is unknown.
 
     """
+    with writing_batches(index, kept=kept) as batches:
+        yield batches.index
+
+
+@contextmanager
+def writing_batches(
+    index: Path | str, *, kept: type[Exception] | tuple[type[Exception], ...] = ()
+) -> Iterator["WrittenBatches"]:
+    """Open an index as `writing_index`, for batches of which each is as good as all: `store` puts them meanwhile.
+
+    Raises:
+        ConfigError: as writing_index; after an error of `kept`, its message is in that of the put.
+
+    """
     place = index_place(index)
     if isinstance(place, Path):
         with UsageIndex.create(place) as opened:
-            yield opened
+            yield WrittenBatches(opened, None)
         return
     store = _Store.of(place)
     store.check_conditions()
@@ -171,16 +185,82 @@ def writing_index(index: Path | str, *, kept: type[Exception] | tuple[()] = ()) 
         file = scratch / FILE
         version, ended = store.copy(file), None
         with UsageIndex.create(scratch, name=place.address) as opened:
-            before = _digest(file)
+            copy = _Copy(store, file, version, _digest(file))
+            batches = WrittenBatches(opened, copy)
             try:
-                yield opened
+                yield batches
             except kept as error:
+                if batches.has_failed:
+                    raise
                 ended = error
-        _check_whole(file)
-        if (digest := _digest(file)) != before:
-            store.replace(file, digest, version)
+        with _after(ended):
+            if ended is not None:  # perhaps of a damaged disk
+                with UsageIndex.open(scratch, name=place.address) as closed:
+                    closed.database.check_sound()
+            batches.put(copy)
         if ended is not None:
             raise ended
+
+
+@contextmanager
+def _after(ended: Exception | None) -> Iterator[None]:
+    """Add to an error of the `with` the one that has ended the batches before it."""
+    try:
+        yield
+    except ConfigError as error:
+        if ended is None:
+            raise
+        raise ConfigError(f"{ended}; what was added before that is not stored: {error}") from ended
+
+
+@define(eq=False)
+class WrittenBatches:
+    """An index that is written, and what of it is in its place."""
+
+    index: UsageIndex
+    _copy: "_Copy | None"
+    """None: of a directory."""
+    is_stored: bool = field(default=True, init=False)
+    """Whether all that was added is in the directory or the store."""
+    has_failed: bool = field(default=False, init=False)
+    """Whether a put by `store` has failed, which is not repeated."""
+
+    def store(self) -> bool:
+        """Put what was added, unless the last put is recent; return `is_stored`. Raises ConfigError: as the end."""
+        if self._copy is not None:
+            self.is_stored = False
+            if monotonic() - self._copy.at >= _INTERVAL:
+                self.has_failed = True
+                self.index.database.settle()
+                self.put(self._copy)
+                self.has_failed = False
+        return self.is_stored
+
+    def put(self, copy: "_Copy") -> None:
+        """Put a copy. Raises as `store`."""
+        copy.put()
+        self.is_stored = True
+
+
+@define(eq=False)
+class _Copy:
+    """A private copy of an index in a store."""
+
+    store: "_Store"
+    file: Path
+    version: str | None
+    """The ETag of the object that the store has; None: no object."""
+    digest: bytes
+    """The SHA-256 of that object, or of an empty index."""
+    at: float = field(factory=monotonic, init=False)
+    """When the store had it, by the monotonic clock."""
+
+    def put(self) -> None:
+        """Put the file in place of the object, unless they are equal. Raises ConfigError: as writing_index."""
+        _check_whole(self.file)
+        if (digest := _digest(self.file)) != self.digest:
+            self.version, self.digest = self.store.replace(self.file, digest, self.version), digest
+        self.at = monotonic()
 
 
 @contextmanager
@@ -215,6 +295,8 @@ def _digest(file: Path) -> bytes:
 
 _LARGEST: Final = 5_000_000_000
 """Bytes of one put of S3; Azure takes 5,000 MiB."""
+_INTERVAL: float = 300.0
+"""Seconds between two puts of a run of several batches: each is of the whole index."""
 _ATTEMPTS: Final = 3
 """Puts of an index, if the object is still the former one after each."""
 _PAUSE: float = 1.0
@@ -328,8 +410,8 @@ class _Store:
 
     # writing
 
-    def replace(self, file: Path, digest: bytes, tag: str | None) -> None:
-        """Put a file, of this SHA-256, in place of the version with this ETag, or of none.
+    def replace(self, file: Path, digest: bytes, tag: str | None) -> str:
+        """Put a file, of this SHA-256, in place of the version with this ETag, or of none; return its own ETag.
 
         Raises:
             ConfigError: as writing_index.
@@ -346,8 +428,8 @@ class _Store:
             if attempt:
                 sleep(_PAUSE * 2 ** (attempt - 1))
             failure = self._try(file, tag)
-            if failure is None:
-                return
+            if isinstance(failure, str):
+                return failure
             refused, cause, is_final = failure
             # a response may have been lost, also that of the attempt before
             try:
@@ -358,11 +440,12 @@ class _Store:
                     f"former index or the new one, each as a whole: {_AGAIN}"
                 ) from error
             if now is not None and now.digest == digest:
-                return
+                return now.tag
             is_former = (None if now is None else now.tag) == tag
             if refused and not is_unsure and not is_former:
                 raise ConfigError(
-                    f"{address}: another process has written the index meanwhile, so that nothing was changed: {_AGAIN}"
+                    f"{address}: another process has written the index meanwhile, so that this upload has changed "
+                    f"nothing: {_AGAIN}"
                 )
             if not is_former:
                 raise ConfigError(
@@ -373,20 +456,19 @@ class _Store:
             is_unsure = is_unsure or not refused
         raise ConfigError(f"{address}: cannot be written: {cause}: the former index was still there: {_AGAIN}")
 
-    def _try(self, file: Path, tag: str | None) -> "_Failure | None":
-        """Put a file; return why that failed."""
+    def _try(self, file: Path, tag: str | None) -> str | _Failure:
+        """Put a file; return its ETag, or why that failed."""
         from obstore import put  # noqa: PLC0415
         from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415
 
+        mode: Any = "create" if tag is None else {"e_tag": tag}
         try:
-            put(
-                self._put, self.place.key(), file, mode="create" if tag is None else {"e_tag": tag}, use_multipart=False
-            )
+            written = put(self._put, self.place.key(), file, mode=mode, use_multipart=False)
         except (AlreadyExistsError, PreconditionError) as error:
             return _Failure(True, self._why(error), False)
         except Exception as error:  # noqa: BLE001 - errors of the client have no class in common
             return _Failure(False, self._why(error), status_of(error) in self.place.kind.hints)
-        return None
+        return written["e_tag"] or _Failure(False, "the store sends no ETag", False)
 
     def check_conditions(self) -> None:
         """Check with a probe object that the store honors both conditions.

@@ -97,7 +97,7 @@ def put_around(place: str, number: int) -> None:
 
 def test_of_two_writers_at_once_one_is_refused_and_nothing_is_lost(place):
     for number in range(2):  # of a new index, and of one that exists
-        with pytest.raises(ConfigError, match="another process has written the index meanwhile, so that nothing was"):
+        with pytest.raises(ConfigError, match="another process has written the index meanwhile, so that this upload"):
             put_around(place, number)
         assert matched(place) == {**{f"second-{each}": 1 for each in range(number + 1)}, "shared": number + 1}
 

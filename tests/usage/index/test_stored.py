@@ -18,11 +18,21 @@ import pytest
 from attrs import define, evolve
 
 from aclog import unused
-from aclog.metalog.errors import ConfigError
+from aclog.authorizer.settings import Settings
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.common import Output
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.index_topic import TopicFeed, update_from_topic
+from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.topiclog import TopicSettings
+from aclog.terminal.columns import OutputFormat
 from aclog.usage.index import stored
 from aclog.usage.index.database import FILE
 from aclog.usage.index.stored import StoredIndex, index_place, reading_index, writing_index
 from aclog.usage.index.usage_index import UsageIndex
+from tests.cli.test_index_topic import BATCH, Records, lines
+from tests.cli.test_usage_index import RULES as RULES_OF_LINES
+from tests.cli.test_usage_index import written
 from tests.support.builders.index_runs import DAY, PlainUse, plain_rules, run_of, tally_of
 from tests.support.cli.command import Result, aclog
 from tests.support.processes.object_store import object_store
@@ -219,7 +229,7 @@ def test_of_two_writers_at_once_one_is_refused_and_nothing_is_lost(store):
             put(store.place, "quick")
             content = store.objects[KEY]
             take(slow, "slow")
-            with pytest.raises(ConfigError, match="another process has written the index meanwhile, so that nothing"):
+            with pytest.raises(ConfigError, match="another process has written the index meanwhile, so that this upload"):
                 first.close()
         assert store.objects[KEY] == content
         put(store.place, "slow")
@@ -271,6 +281,109 @@ def test_a_block_that_fails_or_changes_nothing_puts_nothing(store):
     with writing_index(store.place) as index:
         assert index.contents_version == 0
     assert store.puts() == 1
+
+
+# Batches of a topic, each with its offsets.
+
+
+@define
+class FailingRecords(Records):
+    """The records of a topic of which the third batch cannot be read."""
+
+    fault: Callable[[], None] = lambda: None
+
+    def read(self, starts, bounds):
+        for each in Records.read(self, starts, bounds):
+            if each.place.offset == 8:
+                self.fault()
+            yield each
+
+
+def read_topic(place: str, acls: Path, fault: Callable[[], None] = lambda: None) -> None:
+    """Add three batches of three records, or fail in the third."""
+    topic = TopicSettings(topic="t", properties={"bootstrap.servers": "host:1"})
+    records = FailingRecords({0: lines(0, 9, at=1_795_600_000_000)}, fault=fault)
+    flags = AccessesFlags(accesses=[topic.name])
+    feed = TopicFeed(topic=topic, records=records, flags=flags, follow=False, most_bytes=BATCH)
+    update_from_topic(feed, SourceFlags(acls=str(acls)), Settings(), place, Output(form=OutputFormat.JSONL))
+
+
+def batches_of(place: str) -> list[int]:
+    with reading_index(place) as index:
+        return [run.accesses for run in index.runs()]
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+@pytest.fixture
+def acls(tmp_path) -> Path:
+    return written(tmp_path / "acls.jsonl", RULES_OF_LINES)
+
+
+@pytest.mark.parametrize("error", [LogError("t: no broker responds"), OSError("no room")])
+def test_batches_before_an_error_are_stored(store, acls, capsys, error):
+    with pytest.raises((LogError, ConfigError), match=str(error)):
+        read_topic(store.place, acls, raising(error))
+    assert [json.loads(line)["accesses"] for line in capsys.readouterr().out.splitlines()] == [3, 3]
+    assert (batches_of(store.place), store.puts()) == ([3, 3], 1)
+    read_topic(store.place, acls)
+    assert batches_of(store.place) == [3, 3, 3]
+
+
+def test_a_long_run_stores_its_batches_meanwhile(store, acls, capsys, monkeypatch):
+    with pytest.raises(KeyboardInterrupt):
+        read_topic(store.place, acls, raising(KeyboardInterrupt()))
+    assert (store.puts(), capsys.readouterr().out) == (0, "")
+    monkeypatch.setattr(stored, "_INTERVAL", 0)
+    with pytest.raises(KeyboardInterrupt):
+        read_topic(store.place, acls, raising(KeyboardInterrupt()))
+    assert (batches_of(store.place), store.puts()) == ([3, 3], 2)
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    read_topic(store.place, acls)
+    assert (batches_of(store.place), store.puts()) == ([3, 3, 3], 3)
+    assert [json.loads(line)["accesses"] for line in capsys.readouterr().out.splitlines()] == [3, 0]
+
+
+@pytest.mark.parametrize("interval", [0, 300])
+def test_batches_that_are_not_stored_are_not_reported(store, acls, capsys, monkeypatch, interval):
+    monkeypatch.setattr(stored, "_INTERVAL", interval)
+
+    def overtaken() -> None:
+        with reading_index(store.place) as index:
+            before = len(index.runs())
+        put(store.place, "a")
+        if interval:
+            raise LogError(f"t: cannot be read after {before}")
+
+    put(store.place, "a")
+    with pytest.raises(ConfigError) as caught:
+        read_topic(store.place, acls, overtaken)
+    overwritten = "another process has written the index meanwhile, so that this upload has changed nothing: run the"
+    assert str(caught.value).count(overwritten) == 1
+    if interval:
+        assert str(caught.value).startswith("t: cannot be read after 1; what was added before that is not stored: s3:")
+    assert [json.loads(line)["accesses"] for line in capsys.readouterr().out.splitlines()] == [3, 3] * (not interval)
+    assert batches_of(store.place) == ([1, 1] if interval else [1, 3, 3, 1])
+
+
+def test_a_damaged_copy_is_not_stored(store, acls, tmp_path, monkeypatch):
+    monkeypatch.setattr(stored, "_INTERVAL", 0)
+
+    def damaged() -> None:
+        (copy,) = (tmp_path / "scratch").glob(f"*/{FILE}")
+        with copy.open("r+b") as file:
+            file.seek(4096)
+            file.write(bytes(copy.stat().st_size - 4096))
+        raise LogError("t: no broker responds")
+
+    with pytest.raises(ConfigError, match=r"^t: no broker responds; what was added before that is not stored: s3:"):
+        read_topic(store.place, acls, damaged)
+    assert batches_of(store.place) == [3, 3]
 
 
 # Faults of the network.
