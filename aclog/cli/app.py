@@ -2,9 +2,11 @@
 
 import contextvars
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from io import TextIOWrapper
 from keyword import iskeyword
@@ -29,6 +31,7 @@ from aclog.cli.options import (
 )
 from aclog.metalog.errors import ConfigError, DecodeError, MetadataError, is_newer_kafka, os_error_text
 from aclog.terminal.output import ColorChoice, complain, paging, say, use_color
+from aclog.usage.scratch import BEFORE_COPY
 
 if TYPE_CHECKING:
     from aclog.sources.contexts import ChosenContext
@@ -233,8 +236,18 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _paged(arguments: Sequence[str]) -> int:
-    with paging():
+    with paging(), ExitStack() as stack:
+        BEFORE_COPY.set(lambda: _end_in_order(stack))
         return _invoke(arguments)
+
+
+def _end_in_order(stack: ExitStack) -> None:
+    """Handle SIGTERM as Ctrl-C until the stack ends, if it would end the process at once, and leave its copies."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        from aclog.cli.signals import ending_interrupts
+
+        stack.enter_context(ending_interrupts())
 
 
 def _invoke(arguments: Sequence[str]) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from shutil import rmtree
-from tempfile import gettempdir, mkdtemp
+from tempfile import gettempdir
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -17,6 +17,7 @@ from aclog.usage.accesses.globs import is_hidden
 from aclog.usage.accesses.lines import FileChangedError, PinnedFile
 from aclog.usage.accesses.objects import ObjectCopies, is_of_table, of_table
 from aclog.usage.accesses.table_formats import MARKERS, Places, above, is_of_log
+from aclog.usage.scratch import private_directory
 
 _TOPIC: Final = "kafka://"
 
@@ -62,7 +63,7 @@ def copies_of(spark: SparkSession, place: str) -> ObjectCopies:
     read = [(name, state) for name, below, state in files if not is_hidden(PurePosixPath(below))]
     if not read:
         raise ConfigError(f"--accesses {place}: no files (names that begin with `.` or `_` are skipped)")
-    directory = mkdtemp(prefix="aclog-")
+    directory = private_directory()
     try:
         copies = tuple(
             _copied(spark, name, state, Path(directory, str(number))) for number, (name, state) in enumerate(read)

@@ -15,6 +15,7 @@ from aclog.pipeline import server_files, storage
 from aclog.pipeline.history.bulk import MOST_BYTES
 from aclog.pipeline.output_directory import place_of
 from aclog.pipeline.session import is_connect
+from aclog.usage.scratch import before_copy
 
 _BESIDE: Final = ("meta.properties", "bootstrap.checkpoint")
 """Files of Kafka beside the directory of the log."""
@@ -43,6 +44,7 @@ def local_log(spark: SparkSession, log: Path | str, *, by_workers: bool) -> Iter
             f"--log {place}: the workers of {master_of(spark)} read a log of over {MOST_BYTES >> 20} MiB by "
             "its path: expected a directory of a file system that they share, or --master local[*]"
         )
+    before_copy()
     with TemporaryDirectory(prefix="aclog-") as scratch:
         parent, name = split(place)
         directory = Path(scratch, name)
@@ -69,6 +71,7 @@ def growing_log(spark: SparkSession, log: Path | str) -> Iterator["GrowingLog"]:
     if isinstance(place, Path):
         yield GrowingLog(spark=spark, directory=place.absolute())
         return
+    before_copy()
     with TemporaryDirectory(prefix="aclog-") as scratch:
         parent, name = split(place)
         copy = GrowingLog(spark=spark, directory=Path(scratch, name), place=place)

@@ -16,6 +16,7 @@ from aclog.pipeline import storage
 from aclog.pipeline.access_copies import access_copies, copies_of
 from aclog.usage.accesses.access_log import find_accesses, read_part
 from aclog.usage.accesses.lines import FileChangedError
+from aclog.usage.scratch import BEFORE_COPY
 
 ACCESS = {
     "principal": "User:a", "host": "10.0.0.1", "operation": "READ", "resourceType": "TOPIC", "resourceName": "orders",
@@ -74,6 +75,14 @@ def test_the_files_of_a_uri_are_read_as_on_this_machine(spark, logs, tmp_path, n
     assert all(file.path.startswith(f"file:{tmp_path}") for file in found.files)
     del found, copies
     assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_the_program_is_notified_before_a_copy(spark, logs, tmp_path):
+    there: list[list[Path]] = []
+    token = BEFORE_COPY.set(lambda: there.append(list((tmp_path / "scratch").iterdir())))
+    copies_of(spark, f"file://{logs}")
+    BEFORE_COPY.reset(token)
+    assert there == [[]]
 
 
 @pytest.mark.usefixtures("logs")

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from functools import partial
 from pathlib import Path, PurePosixPath
 from shutil import rmtree
-from tempfile import gettempdir, mkdtemp
+from tempfile import gettempdir
 from typing import Any, Final, Self
 from weakref import finalize
 
@@ -34,6 +34,7 @@ from aclog.usage.accesses.clients import (
 from aclog.usage.accesses.globs import is_hidden
 from aclog.usage.accesses.lines import TABLES, FileChangedError, PinnedFile
 from aclog.usage.accesses.table_formats import MARKERS, Places, is_of_log
+from aclog.usage.scratch import private_directory
 
 _BLOCK: Final = 1 << 22
 _AT_ONCE: Final = 8
@@ -71,7 +72,7 @@ class ObjectCopies:
         """
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - few logs are in a store
 
-        address, directory = Address.of(path), mkdtemp(prefix="aclog-")
+        address, directory = Address.of(path), private_directory()
         try:
             store = opened(address)
             infos, is_prefix = _listing(store)

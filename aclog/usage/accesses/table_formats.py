@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import frozen
+from aclog.usage.scratch import before_copy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -204,6 +205,7 @@ def copied(table: TableRoot, moment: TableMoment, columns: Collection[str]) -> T
     reader = {TableFormat.DELTA: _delta, TableFormat.ICEBERG: _iceberg}.get(table.format)
     if reader is None:
         raise ConfigError(unreadable(table))
+    before_copy()
     file = NamedTemporaryFile(prefix="aclog-", suffix=".parquet")  # noqa: SIM115 - closed with the copy
     try:
         batches = reader(table, moment, names)

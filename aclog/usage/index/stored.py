@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_hex
 from shutil import rmtree
-from tempfile import gettempdir, mkdtemp
+from tempfile import gettempdir
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -30,6 +30,7 @@ from aclog.usage.accesses.addresses import AZURE, BUCKET, S3, SCHEME, Address, i
 from aclog.usage.index.database import FILE
 from aclog.usage.index.store_clients import AZURE_KIND, S3_KIND, StoreKind, client_settings, s3_options, status_of, why
 from aclog.usage.index.usage_index import UsageIndex
+from aclog.usage.scratch import private_directory
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, S3Store
@@ -267,7 +268,7 @@ class _Copy:
 def _scratch() -> Iterator[Path]:
     """Yield a private directory for copies."""
     try:
-        directory = mkdtemp(prefix="aclog-")
+        directory = private_directory()
     except OSError as error:
         raise ConfigError(f"{gettempdir()}: {error.strerror or error}: expected room there, or in TMPDIR") from error
     try:

@@ -229,7 +229,7 @@ def test_of_two_writers_at_once_one_is_refused_and_nothing_is_lost(store):
             put(store.place, "quick")
             content = store.objects[KEY]
             take(slow, "slow")
-            with pytest.raises(ConfigError, match="another process has written the index meanwhile, so that this upload"):
+            with pytest.raises(ConfigError, match="another process has written the index meanwhile, so that this"):
                 first.close()
         assert store.objects[KEY] == content
         put(store.place, "slow")
@@ -544,6 +544,35 @@ def test_a_killed_writer_leaves_one_of_two_whole_indexes(store, log, tmp_path, w
     assert added(indexed(store.place, log)) == (48 if when == "before" else 0)
     with reading_index(store.place) as index:
         assert sum(run.accesses for run in index.runs()) == 1 + 48
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_stopped_command_leaves_no_copies(store, log, tmp_path, number):
+    put(store.place, "a")
+    store.objects["audit/logs/a.log"] = log.read_bytes()
+    processes: list[subprocess.Popen[str]] = []
+    copies: list[str] = []
+
+    def stop(when: str, request: str) -> None:
+        if when == "before" and request.startswith("PUT") and FILE in request:
+            copies.extend(path.name for path in (tmp_path / "temporary").rglob("*"))
+            processes[0].send_signal(number)
+
+    store.fault = stop
+    (tmp_path / "temporary").mkdir()
+    places = (f"s3://audit/logs{store.options}", "--index", store.place)
+    words = ("accesses", "index", "--acls", tmp_path / "acls.jsonl", "--accesses", *places)
+    environment = os.environ | {"TMPDIR": str(tmp_path / "temporary"), "AWS_EC2_METADATA_DISABLED": "true"}
+    processes.append(
+        subprocess.Popen(
+            [sys.executable, "-m", "aclog", *map(str, words)], env=environment, stderr=subprocess.PIPE, text=True
+        )
+    )
+    _, complaint = processes[0].communicate(timeout=SECONDS)
+    assert {FILE, "0"} <= set(copies)
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert (processes[0].returncode, complaint.splitlines()[-1]) == (130, "aclog: interrupted")
 
 
 # Addresses and credentials.
