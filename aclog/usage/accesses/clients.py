@@ -1,7 +1,8 @@
 """The clients of object stores: pyarrow's file systems, opened for an address, and what their errors mean.
 
 Retries end after about a minute. Texts of errors of Google Cloud Storage and Azure have only what is known to hold no
-credentials: a response may have what was signed, and an error of a client the path or a part of a key.
+credentials: a response may have what was signed, and an error of a client the path or a part of a key. No error of a
+client is the `__cause__` of another, since a traceback prints it.
 """
 
 import os
@@ -44,7 +45,7 @@ def _s3(address: Address) -> Opened:
     try:
         files, base = fs.FileSystem.from_uri(f"{uri}?{address.query}" if address.query else uri)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ConfigError(f"{address.name}: {str(error).splitlines()[0]}") from error
+        raise ConfigError(f"{address.name}: {str(error).splitlines()[0]}") from None
     return Opened(address=address, files=files, base=base)
 
 

@@ -90,7 +90,7 @@ class ObjectCopies:
         except BaseException as error:
             rmtree(directory, ignore_errors=True)
             if isinstance(error, errors()):
-                raise ConfigError(f"{address.name}: {reason(address.store, error)}") from error
+                raise ConfigError(f"{address.name}: {reason(address.store, error)}") from None
             raise
         copies = cls(files, is_prefix, directory)
         if not files:
@@ -202,10 +202,10 @@ def _copied(store: Opened, info: Any, place: Path) -> PinnedFile | None:
         if not info.size and is_of_marker(error):
             return None
         if is_missing(error):
-            raise FileChangedError(f"{name}: deleted while it was being read: run again") from error
+            raise FileChangedError(f"{name}: deleted while it was being read: run again") from None
         if is_replaced(error):
-            raise _replaced(name) from error
-        raise ConfigError(f"{name}: {reason(store.address.store, error)}") from error
+            raise _replaced(name) from None
+        raise ConfigError(f"{name}: {reason(store.address.store, error)}") from None
     if now != version:
         raise _replaced(name)
     if size != info.size:

@@ -1,7 +1,8 @@
 """The clients of an index in a store, obstore's of S3 and of Azure: their settings, and what their errors mean.
 
 Texts of errors have only what is known to hold no credentials. A store's response may have the id of a key and what was
-signed, and an address the token of an identity.
+signed, and an address the token of an identity: an error of a client is no `__cause__` of another, since a traceback
+prints it.
 """
 
 import os
@@ -27,7 +28,7 @@ class StoreKind:
     variables: str
     """Of which the client may refuse one."""
     hints: Mapping[str, str]
-    """What the status of a response means, after which the same request would fail again."""
+    """What the status of a response means, after which the same request would fail again (`is_final`)."""
 
 
 _S3_CREDENTIALS: Final = (
@@ -165,21 +166,35 @@ _OF_CREDENTIALS: Final = re.compile(
 )
 
 
-def status_of(error: Exception) -> str | None:
-    """Return the HTTP status of a response."""
+_SLOW: Final = "RequestTimeout"
+"""Of S3, with the status 400: a part of the request came too late, so that another attempt may succeed."""
+_CODES_OF_CREDENTIALS: Final = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired"}
+"""Of S3, with the status 400 also."""
+
+
+def is_final(kind: StoreKind, error: Exception) -> bool:
+    """Return whether the same request would fail again."""
+    code = _CODE.search(str(error))
+    return _status_of(error) in kind.hints and (code is None or code[1] != _SLOW)
+
+
+def _status_of(error: Exception) -> str | None:
     match = _STATUS.search(str(error))
     return None if match is None else match[1]
 
 
 def why(kind: StoreKind, error: Exception, key: str) -> str:
     """Return what an error of a client means; `key`: of the object, whose name may have a word of credentials."""
-    text, status = str(error).replace(key, "").replace(quote(key), ""), status_of(error)
+    text, status = str(error).replace(key, "").replace(quote(key), ""), _status_of(error)
     code = _CODE.search(text)
     if _OF_CREDENTIALS.search(text) and code is None:
         return f"no credentials: expected {kind.credentials}"
     if status is not None:
         named = f"HTTP status {status}" + (f" ({code[1]})" if code else "")
-        return f"{named}: {kind.hints[status]}" if status in kind.hints else named
+        if code and code[1] in _CODES_OF_CREDENTIALS:
+            return f"{named}: expected {kind.credentials}"
+        is_explained = status in kind.hints and not (code and code[1] == _SLOW)
+        return f"{named}: {kind.hints[status]}" if is_explained else named
     for sign, meaning in _SIGNS.items():
         if sign in text:
             return meaning

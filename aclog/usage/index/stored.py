@@ -28,7 +28,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import define, frozen
 from aclog.usage.accesses.addresses import AZURE, BUCKET, S3, SCHEME, Address, is_s3_path, plain_name
 from aclog.usage.index.database import FILE
-from aclog.usage.index.store_clients import AZURE_KIND, S3_KIND, StoreKind, client_settings, s3_options, status_of, why
+from aclog.usage.index.store_clients import AZURE_KIND, S3_KIND, StoreKind, client_settings, is_final, s3_options, why
 from aclog.usage.index.usage_index import UsageIndex
 from aclog.usage.scratch import private_directory
 
@@ -351,11 +351,11 @@ class _Store:
                 client(**settings, retry_config={"max_retries": retries, "retry_timeout": patience})
                 for retries in (3, 0)
             )
-        except Exception as error:
+        except Exception:  # noqa: BLE001 - errors of the client have no class in common
             # the text may have a value of a variable
             raise ConfigError(
                 f"{place.address}: {place.kind.variables} are not valid, or the options of the address"
-            ) from error
+            ) from None
         return cls(place, read, put)
 
     # one version of the object
@@ -386,8 +386,8 @@ class _Store:
             result = get(self._read, self.place.key())
         except FileNotFoundError:
             return None
-        except Exception as error:
-            raise self._unread(self._why(error)) from error
+        except Exception as error:  # noqa: BLE001 - as above
+            raise self._unread(self._why(error)) from None
         blocks, tag = iter(result.stream(min_chunk_size=_BLOCK)), result.meta["e_tag"]
         while (block := self._next(blocks)) is not None:
             sha.update(block)
@@ -400,8 +400,8 @@ class _Store:
         """Return the next block, None at the end. Raises ConfigError."""
         try:
             return next(blocks, None)
-        except Exception as error:
-            raise self._unread(self._why(error)) from error
+        except Exception as error:  # noqa: BLE001 - as above
+            raise self._unread(self._why(error)) from None
 
     def _unread(self, cause: str) -> ConfigError:
         return ConfigError(f"{self.place.address}: cannot be read: {cause}")
@@ -468,7 +468,7 @@ class _Store:
         except (AlreadyExistsError, PreconditionError) as error:
             return _Failure(True, self._why(error), False)
         except Exception as error:  # noqa: BLE001 - errors of the client have no class in common
-            return _Failure(False, self._why(error), status_of(error) in self.place.kind.hints)
+            return _Failure(False, self._why(error), is_final(self.place.kind, error))
         return written["e_tag"] or _Failure(False, "the store sends no ETag", False)
 
     def check_conditions(self) -> None:
@@ -491,10 +491,10 @@ class _Store:
             delete(self._put, probe)
         except ConfigError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - as above
             raise ConfigError(
                 f"{self.place.address}: writing was tried with a probe object: {self._why(error)}"
-            ) from error
+            ) from None
 
     def _probe(self, probe: str) -> None:
         """Put the probe with conditions that hold and that do not. Raises ConfigError, and errors of the client."""
@@ -513,11 +513,11 @@ class _Store:
             )
         try:
             put(self._put, probe, b"3", mode={"e_tag": tag})
-        except PreconditionError as error:
+        except PreconditionError:
             raise ConfigError(
                 f"{self.place.address}: the store refuses the ETag that it has sent (If-Match): expected a store with "
                 "conditional writes, or --index DIR"
-            ) from error
+            ) from None
 
 
 _AGAIN: Final = "run the command again: each access is counted once"

@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape, unescape
 
 _PAGE = 3
 """Objects of a page of a list: every list of more has several."""
+_ERROR = b"<Error><Code>InternalError</Code></Error>"
 _STAMP = "<LastModified>2026-11-21T10:00:00.000Z</LastModified>"
 
 
@@ -39,7 +40,7 @@ def object_store(
     seen: list[str] | None = None,
     requests: list[str] | None = None,
     ignored: Collection[str] = (),
-    fault: Callable[[str, str], int | None] = lambda _when, _request: None,
+    fault: Callable[[str, str], int | tuple[int, bytes] | None] = lambda _when, _request: None,
 ) -> Iterator[str]:
     """Serve objects by BUCKET/KEY; yield the options of an address, `?endpoint_override=...`.
 
@@ -48,8 +49,8 @@ def object_store(
     `requests` the kind and the address of each request: HEAD, GET, LIST, PAGE (a further one of a list), PUT, ...
 
     A put is refused by its conditions, If-Match and If-None-Match, unless their names are `ignored`. `fault` returns an
-    HTTP status in place of the answer, 0 for a connection that ends without one, or None: "before" or "after" the
-    effect of a request (`PUT /...`), or "within" the content of an object, which then ends halfway.
+    HTTP status in place of the answer, or one and a body, 0 for a connection that ends without one, or None: "before"
+    or "after" the effect of a request (`PUT /...`), or "within" the content of an object, which then ends halfway.
     """
     uploads: dict[str, dict[int, bytes]] = {}
     lock = Lock()
@@ -154,9 +155,10 @@ def object_store(
 
         def _fails(self, when: str) -> bool:
             """Whether a fault takes the place of the answer."""
-            status = fault(when, f"{self.command} {self.path}")
+            answer = fault(when, f"{self.command} {self.path}")
+            status, body = answer if isinstance(answer, tuple) else (answer, _ERROR)
             if status:
-                self._answer(status, b"<Error><Code>InternalError</Code></Error>")
+                self._answer(status, body)
             elif status is not None:
                 self.close_connection = True
             return status is not None

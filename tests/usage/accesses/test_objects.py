@@ -4,6 +4,7 @@ import gzip
 import json
 import tarfile
 import tempfile
+import traceback
 import zipfile
 from datetime import UTC
 from io import BytesIO
@@ -296,6 +297,22 @@ def test_what_cannot_be_read_is_named(monkeypatch):
                     ConfigError, match=r"server\.log: cannot be copied to .*: expected room for it there"
                 ):
                     find_accesses([f"s3://logs/plain{options}"], UTC)
+
+
+def test_credentials_in_a_response_are_in_no_traceback():
+    """A response may repeat the address of the request, whose query may have the token of a session."""
+    message = "the signature is another one: http://logs/a.log?X-Amz-Security-Token=tOkEn"
+    answer = (403, f"<Error><Code>SignatureDoesNotMatch</Code><Message>{message}</Message></Error>".encode())
+
+    def fault(when: str, request: str) -> tuple[int, bytes] | None:
+        return answer if when == "before" and request.startswith("GET") else None
+
+    with (
+        object_store({"logs/a.log": text("orders")}, fault=fault) as options,
+        pytest.raises(ConfigError, match="the signature is another one") as caught,
+    ):
+        find_accesses([f"s3://logs{options}"], UTC)
+    assert "tOkEn" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_credentials_in_an_address_are_in_no_error(tmp_path):
