@@ -65,7 +65,7 @@ class UnusedReport:
         """
         coverage = index.coverage()
         if not len(coverage):
-            raise ConfigError(f"{index.database.path}: no accesses yet: add some with `aclog accesses index`")
+            raise ConfigError(f"{index.database.name}: no accesses yet: add some with `aclog accesses index`")
         until = _latest(index, coverage) if question.until is None else question.until
         window = JudgedWindow.ending(until, question.days, gap=question.gap)
         expected = _expected(coverage, question.ignored)

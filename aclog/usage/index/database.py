@@ -82,8 +82,8 @@ class IndexDatabase:
                 with suppress(PermissionError):
                     fsync_directory(each.parent)
         except OSError as error:
-            expected = "expected a directory that can be written"
-            raise ConfigError(f"{path}: cannot be created: {error.strerror or error}: {expected}") from error
+            expected = "expected a directory that can be written" if name is None else "expected room in TMPDIR"
+            raise ConfigError(f"{name or path}: cannot be created: {error.strerror or error}: {expected}") from error
         return cls.open(directory, writable=True, upgrade=upgrade, name=name)
 
     @classmethod
@@ -108,9 +108,9 @@ class IndexDatabase:
             identity, (mode, state) = _identity(path), _mode(path, writable=writable)
         except OSError as error:
             expected = f"expected a directory with {FILE}, which `aclog accesses index` makes"
-            raise ConfigError(f"{directory}: no index: {os_error_text(error)}: {expected}") from error
+            raise ConfigError(f"{name or directory}: no index: {os_error_text(error)}: {expected}") from error
         if not path.is_file():
-            raise ConfigError(f"{path}: not a file: expected an index of last use")
+            raise ConfigError(f"{name or path}: not a file: expected an index of last use")
         name = name or str(path)
         with _errors(name):
             connection = _connected(path, mode, writable=writable)

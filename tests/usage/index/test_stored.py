@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import TypeAlias
 
 import pytest
 from attrs import define, evolve
@@ -26,10 +28,11 @@ from aclog.cli.index_topic import TopicFeed, update_from_topic
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.topiclog import TopicSettings
 from aclog.terminal.columns import OutputFormat
-from aclog.usage.index import stored
+from aclog.usage.index import database, stored
 from aclog.usage.index.database import FILE
 from aclog.usage.index.stored import StoredIndex, index_place, reading_index, writing_index
 from aclog.usage.index.usage_index import UsageIndex
+from aclog.usage.window import UnreadAccesses
 from tests.cli.test_index_topic import BATCH, Records, lines
 from tests.cli.test_usage_index import RULES as RULES_OF_LINES
 from tests.cli.test_usage_index import written
@@ -61,14 +64,14 @@ class Store:
     requests: list[str]
     seen: list[str]
     """The Authorization header of each read."""
-    fault: Callable[[str, str], int | None] = lambda _when, _request: None
+    fault: Callable[[str, str], int | tuple[int, bytes] | None] = lambda _when, _request: None
 
     @property
     def place(self) -> str:
         """The index, as --index names it."""
         return f"s3://audit/team a/usage{self.options}"
 
-    def fails(self, when: str, request: str) -> int | None:
+    def fails(self, when: str, request: str) -> int | tuple[int, bytes] | None:
         """The present fault."""
         return self.fault(when, request)
 
@@ -208,6 +211,25 @@ def test_no_index_names_the_command_that_makes_it(store, tmp_path):
     expected = f"s3://audit/team a/usage: no index: no object {FILE}: expected one, which `aclog accesses index --index"
     assert refused.complaint.startswith(expected)
     assert not store.objects
+
+
+def test_an_index_without_accesses_is_named_by_its_address(store, log):
+    with writing_index(store.place) as index:
+        index.note_unread(UnreadAccesses(), DAY)
+    refused = aclog("accesses", "unused", "--acls", log.parent / "acls.jsonl", "--index", store.place, "--days", 1)
+    assert refused.complaint.startswith("s3://audit/team a/usage: no accesses yet")
+
+
+def test_a_copy_without_room_is_named_by_its_address(store, monkeypatch, tmp_path):
+    put(store.place, "a")
+    del store.objects[KEY]
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(database, "fsync_directory", full)
+    with pytest.raises(ConfigError, match=r"^s3://audit/team a/usage: cannot be created: No space left.*TMPDIR"):
+        put(store.place, "a")
 
 
 @pytest.mark.parametrize("content", [b"", b"text", b"SQLite format 3\0" + bytes(4080)])
@@ -389,11 +411,14 @@ def test_a_damaged_copy_is_not_stored(store, acls, tmp_path, monkeypatch):
 # Faults of the network.
 
 
-def once(when: str, status: int) -> Callable[[str, str], int | None]:
+Answer: TypeAlias = int | tuple[int, bytes] | None
+
+
+def once(when: str, status: Answer) -> Callable[[str, str], Answer]:
     """A fault of the first put of an index."""
     done: list[str] = []
 
-    def fault(then: str, request: str) -> int | None:
+    def fault(then: str, request: str) -> Answer:
         if then != when or not request.startswith("PUT") or FILE not in request or done:
             return None
         done.append(request)
@@ -410,6 +435,35 @@ def test_a_put_without_a_good_response_counts_once(store, when, status):
         put(store.place, "a")
         assert matched(store.place) == {"a": count, "shared": count}
     assert store.puts() == (4 if when == "before" else 2)
+
+
+def error_of(code: str, message: str = "") -> bytes:
+    return f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
+
+
+def test_a_slow_upload_is_tried_again(store):
+    store.fault = once("before", (400, error_of("RequestTimeout")))
+    put(store.place, "a")
+    assert (matched(store.place), store.puts()) == ({"a": 1, "shared": 1}, 2)
+
+
+@pytest.mark.parametrize(
+    ("code", "hint", "puts"),
+    [
+        ("RequestTimeout", ": the former index was still there: run the command again", 3),
+        ("ExpiredToken", ": expected AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), or", 1),
+        ("InvalidToken", ": expected AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), or", 1),
+        ("AuthorizationHeaderMalformed", ": expected the region of the bucket (?region=REGION)", 1),
+    ],
+)
+def test_which_requests_that_are_not_valid_are_final(store, code, hint, puts):
+    store.fault = lambda when, request: (
+        (400, error_of(code)) if when == "before" and request.startswith("PUT") and FILE in request else None
+    )
+    with pytest.raises(ConfigError) as refused:
+        put(store.place, "a")
+    assert f"cannot be written: HTTP status 400 ({code}){hint}" in str(refused.value)
+    assert store.puts() == puts
 
 
 def test_a_lost_response_before_another_writer_is_not_taken_for_a_refusal(store):
@@ -661,6 +715,39 @@ def test_no_message_has_credentials(store, log, monkeypatch):
             assert "the variables of the AWS SDK (AWS_*) are not valid" in runs[-1].complaint
     for run in runs:
         assert not any(part in run.out + run.err for part in ("AKIAID", "hUsH", "tOkEn"))
+
+
+def test_no_traceback_has_credentials(store, monkeypatch):
+    """A response of a refused signature repeats what was signed, which has the token of a session."""
+    put(store.place, "a")
+    answer = (403, error_of("SignatureDoesNotMatch", "GET\nx-amz-security-token:tOkEn\nAKIAID"))
+
+    def refused(then: str, command: str, name: str = "") -> Callable[[str, str], Answer]:
+        return lambda when, request: (
+            answer if when == then and request.startswith(command) and name in request else None
+        )
+
+    def read() -> None:
+        with reading_index(store.place):
+            pass
+
+    def write() -> None:
+        put(store.place, "b")
+
+    steps = [(read, "GET", ""), (write, "PUT", "probe"), (write, "DELETE", "probe"), (write, "PUT", FILE)]
+    for run, command, name in steps:
+        store.fault = refused("before", command, name)
+        assert_no_secret(run)
+    store.fault = lambda _when, _request: None
+    monkeypatch.setenv("AWS_SKIP_SIGNATURE", "tOkEn")
+    assert_no_secret(read)
+
+
+def assert_no_secret(run: Callable[[], None]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        run()
+    printed = "".join(traceback.format_exception(caught.value))
+    assert not any(part in printed for part in ("AKIAID", "hUsH", "tOkEn"))
 
 
 def test_without_obstore_the_extra_is_named(store, log, monkeypatch):
