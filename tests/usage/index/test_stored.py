@@ -32,7 +32,7 @@ from aclog.usage.index import database, stored
 from aclog.usage.index.database import FILE
 from aclog.usage.index.stored import StoredIndex, index_place, reading_index, writing_index
 from aclog.usage.index.usage_index import UsageIndex
-from aclog.usage.window import UnreadAccesses
+from aclog.usage.window import LOST_RECORDS, UnreadCounter, UnreadSpan
 from tests.cli.test_index_topic import BATCH, Records, lines
 from tests.cli.test_usage_index import RULES as RULES_OF_LINES
 from tests.cli.test_usage_index import written
@@ -214,8 +214,10 @@ def test_no_index_names_the_command_that_makes_it(store, tmp_path):
 
 
 def test_an_index_without_accesses_is_named_by_its_address(store, log):
+    lost = UnreadCounter()
+    lost.add(None, None, LOST_RECORDS, UnreadSpan(1, 0, DAY))
     with writing_index(store.place) as index:
-        index.note_unread(UnreadAccesses(), DAY)
+        index.note_lost(lost.total, [], DAY)
     refused = aclog("accesses", "unused", "--acls", log.parent / "acls.jsonl", "--index", store.place, "--days", 1)
     assert refused.complaint.startswith("s3://audit/team a/usage: no accesses yet")
 
