@@ -554,7 +554,7 @@ def test_what_does_not_fit_is_refused(store, tmp_path, monkeypatch):
         ):
             put(store.place, "b")
     with monkeypatch.context() as context:
-        context.setattr(stored, "mkdtemp", lambda prefix: str(tmp_path / "gone"))
+        context.setattr(stored, "private_directory", lambda: str(tmp_path / "gone"))
         with pytest.raises(ConfigError, match=r"^s3://audit/team a/usage: cannot be copied to .*scratch: .*TMPDIR"):
             matched(store.place)
     assert store.objects[KEY] == content
