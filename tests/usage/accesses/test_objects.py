@@ -309,7 +309,7 @@ def test_credentials_in_a_response_are_in_no_traceback():
 
     with (
         object_store({"logs/a.log": text("orders")}, fault=fault) as options,
-        pytest.raises(ConfigError, match="the signature is another one") as caught,
+        pytest.raises(ConfigError, match=r"s3://logs/a\.log: ") as caught,  # the client may leave the message out
     ):
         find_accesses([f"s3://logs{options}"], UTC)
     assert "tOkEn" not in "".join(traceback.format_exception(caught.value))

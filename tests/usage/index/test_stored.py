@@ -620,9 +620,11 @@ def test_a_stopped_command_leaves_no_copies(store, log, tmp_path, number):
     places = (f"s3://audit/logs{store.options}", "--index", store.place)
     words = ("accesses", "index", "--acls", tmp_path / "acls.jsonl", "--accesses", *places)
     environment = os.environ | {"TMPDIR": str(tmp_path / "temporary"), "AWS_EC2_METADATA_DISABLED": "true"}
+    # under nohup, which ignores SIGHUP, a command would ignore it as well
+    command = f"import signal; signal.signal({number:d}, signal.SIG_DFL); from aclog.__main__ import main; main()"
     processes.append(
         subprocess.Popen(
-            [sys.executable, "-m", "aclog", *map(str, words)], env=environment, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", command, *map(str, words)], env=environment, stderr=subprocess.PIPE, text=True
         )
     )
     _, complaint = processes[0].communicate(timeout=SECONDS)
