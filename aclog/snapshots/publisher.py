@@ -231,12 +231,12 @@ IDLE_S = 1.0
 other
 never pauses that long, and a request after a change is answered only slightly slower until then."""
 
-_LONGEST_REST_S = 60.0
-"""The most that this is: a merge may have been slow for once."""
 _REST = 20
 """After a merge in a quiet moment, the next one waits for this many times its duration: occasional changes cost at most
 a
 twentieth of a core, for any size of the base."""
+_LONGEST_REST_S = 60.0
+"""The longest such wait: a merge may have been slow for once."""
 
 _SLICE = 64
 """Journaled changes that the merger applies at once where no updates come to do it, holding the publisher's lock: under

@@ -536,6 +536,10 @@ class KeyTable:
         """Return the table in these columns; the number of buckets is a power of two."""
         return cls(data, offsets, buckets, 32 - (len(buckets) - 2).bit_length())
 
+    def strings(self) -> ByteStrings:
+        """Return all keys in columns; the bytes are not copied."""
+        return ByteStrings(np.asarray(self.offsets).astype(np.int64), np.frombuffer(self.data, np.uint8))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

@@ -546,8 +546,8 @@ def base_digest(base: Base, without: Iterable[int] = ()) -> int:
     """Return the digest of all ACLs of a base, or of all but some of its rows."""
     resource_of, pair_of = row_keys(base)
     hashes = _rows(
-        _of_table(base.resources)[resource_of],
-        _of_table(base.pairs)[pair_of],
+        _of_strings(base.resources.strings())[resource_of],
+        _of_strings(base.pairs.strings())[pair_of],
         ids=np.frombuffer(base.ids.ids, np.uint8),
         operations=np.frombuffer(base.operations, np.uint8),
         permissions=np.frombuffer(base.permissions, np.uint8),
@@ -601,12 +601,6 @@ def _mixed(hashes: Hashes) -> Hashes:
     hashes *= _MULTIPLIERS[0]
     hashes ^= hashes >> _HALF
     return hashes
-
-
-def _of_table(table: layout.KeyTable) -> Hashes:
-    return _of_strings(
-        layout.ByteStrings(np.asarray(table.offsets).astype(np.int64), np.frombuffer(table.data, np.uint8))
-    )
 
 
 def _of_strings(strings: layout.ByteStrings) -> Hashes:

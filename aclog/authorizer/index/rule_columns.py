@@ -100,9 +100,7 @@ def base_acls(index: AclIndex) -> Iterator[tuple[Int64s, Iterator[StandardAcl]]]
     resource_of, pair_of = row_keys(base)
     operations, permissions = np.frombuffer(base.operations, np.int8), np.frombuffer(base.permissions, np.int8)
     signed = keys.view(np.int8)
-    rows = np.arange(len(base), dtype=np.int64)
-    if index.overlay.removed:
-        rows = np.delete(rows, np.fromiter(index.overlay.removed, np.int64))
+    rows = _rows_left(index)
     for low in range(0, len(rows), _ROWS_AT_ONCE):
         some = rows[low : low + _ROWS_AT_ONCE]
         resources, resource_at = np.unique(resource_of[some], return_inverse=True)
@@ -141,6 +139,12 @@ def base_rules(index: AclIndex) -> Iterator[StandardAclWithId]:
         yield from map(make_rule, ids, acls)
 
 
+def _rows_left(index: AclIndex) -> Int64s:
+    """Return the rows of the base that were not removed."""
+    rows = np.arange(len(index.base), dtype=np.int64)
+    return np.delete(rows, np.fromiter(index.overlay.removed, np.int64)) if index.overlay.removed else rows
+
+
 def _decoded(texts: layout.ByteStrings) -> list[str]:
     return [text.decode() for text in texts.values()]
 
@@ -155,7 +159,7 @@ def resource_groups(index: AclIndex, acl_filter: AclBindingFilter) -> ResourceGr
         return None
     base = index.base
     resource_of, pair_of = row_keys(base)
-    resources, pairs = _strings(base.resources), _strings(base.pairs)
+    resources, pairs = base.resources.strings(), base.pairs.strings()
     operations, permissions = np.frombuffer(base.operations, np.uint8), np.frombuffer(base.permissions, np.uint8)
     types, patterns = resources.data[resources.starts], resources.data[resources.ends - 1]
     rows = _matched(index, acl_filter, (types[resource_of], patterns[resource_of], operations, permissions))
@@ -169,7 +173,7 @@ def resource_groups(index: AclIndex, acl_filter: AclBindingFilter) -> ResourceGr
         more = [(record.operation & 0xFF, record.permission_type & 0xFF) for record in added]
         codes = np.concatenate((codes, np.array(more, np.uint8)))
         resources = resources.joined(layout.ByteStrings.of(list(numbers)))
-        texts = [layout.compact(record.principal) + layout.compact(record.host) for record in added]
+        texts = [layout.pair_key(record.principal, record.host) for record in added]
         pairs = pairs.joined(layout.ByteStrings.of(texts))
         order = np.argsort(resource_of, kind="stable")
         resource_of, pair_of, codes = resource_of[order], pair_of[order], codes[order]
@@ -226,9 +230,7 @@ def base_contents(index: AclIndex) -> tuple[layout.ByteStrings, Int64s]:
     """
     base = index.base
     resource_of, pair_of = row_keys(base)
-    rows = np.arange(len(base), dtype=np.int64)
-    if index.overlay.removed:
-        rows = np.delete(rows, np.fromiter(index.overlay.removed, np.int64))
+    rows = _rows_left(index)
     (keys, *_), (pairs, *_) = tables = key_bytes(base.resources), key_bytes(base.pairs)
     codes = np.zeros((len(base), 3), np.uint8)
     codes[:, 0] = np.frombuffer(base.operations, np.uint8)
@@ -286,14 +288,10 @@ def _named(
     return TextColumn(layout.ByteStrings.of(names), table[codes])
 
 
-def _strings(table: layout.KeyTable) -> layout.ByteStrings:
-    return layout.ByteStrings(np.asarray(table.offsets).astype(np.int64), np.frombuffer(table.data, np.uint8))
-
-
 def key_bytes(table: layout.KeyTable) -> tuple[Bytes, Int64s, Int64s]:
     """Return the bytes of all keys, and where each begins and ends."""
-    offsets = np.asarray(table.offsets).astype(np.int64)
-    return np.frombuffer(table.data, np.uint8), offsets[:-1], offsets[1:]
+    keys = table.strings()
+    return keys.data, keys.starts, keys.ends
 
 
 def _names(keys: Bytes, starts: Int64s, ends: Int64s) -> layout.ByteStrings:
