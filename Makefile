@@ -216,7 +216,7 @@ test-all: venv  ## every test, whole walks, all examples: 45 minutes on 2 cores;
 	@$(MAKE) --no-print-directory bench-quick
 
 .PHONY: test-rest
-test-rest: venv $(SERVERS)  ## what test-all adds to test
+test-rest: venv $(SERVERS)  ## what test-all adds to test; PART=1/2: every second file of it
 	@$(MAKE) --no-print-directory rest-tests
 
 # Many of the tests with servers wait for one: more workers than cores.
@@ -230,7 +230,7 @@ server-tests: venv $(CORE) $(SERVERS)
 all-tests: venv $(CORE) $(SERVERS)
 	$(TESTS) --tier=all --costs=build/costs-all.json -n $(MANY)
 rest-tests: venv $(CORE) $(SERVERS)
-	$(TESTS) --tier=all --above=test --costs=build/costs-rest.json -n $(MANY)
+	$(TESTS) --tier=all --above=test --costs=build/costs-rest.json -n $(MANY) $(if $(PART),--part=$(PART))
 
 KAFKA ?= 4.4.0
 DECISIONS ?= 1000000

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from tests.scenarios.mutations import MUTATIONS
+from tests.support.kafka.jvm import ROOT
 from tests.support.runs.costly import KILLERS, killers, to_list
 from tests.support.runs.tiers import (
     CASES,
     COLLECTED,
     COSTLY,
     MisplacedTestError,
+    Part,
     ServerFile,
     Tier,
     UnmarkedProcessError,
@@ -23,6 +25,7 @@ from tests.support.runs.tiers import (
     costly_tests,
     is_costly,
     left_out,
+    part,
     runs,
     sampled,
     server_files,
@@ -130,6 +133,22 @@ def test_the_parts_of_the_suite_are_disjoint_and_are_all_of_it(request: pytest.F
         again = [runs(tier, low, high, more=tries_more(test)) for low, high in parts]
         assert again[:2] == in_parts[:2]
         assert again[2] == (in_parts[2] or tries_more(test)), test.nodeid
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_each_file_is_in_one_part(parts: int) -> None:
+    all_parts = [Part(number, parts) for number in range(1, parts + 1)]
+    files = [path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")]
+    for path in files:
+        assert [each.has(path) for each in all_parts].count(True) == 1, path
+    assert all(any(map(each.has, files)) for each in all_parts)
+
+
+def test_a_part_is_read_and_checked() -> None:
+    assert part("2/3") == Part(2, 3)
+    for text in ("0/2", "3/2", "2", "a/b", "1/0", "1/2/3"):
+        with pytest.raises(ValueError, match=r"."):
+            part(text)
 
 
 def test_the_cases_that_are_left_out_are_always_the_same() -> None:

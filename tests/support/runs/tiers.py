@@ -1,9 +1,9 @@
 """The tier of each test (a pytest plugin): `make check` runs `check`, `make test` adds `test`, `make test-all` `all`.
 
-    pytest --tier check|test|all [--above check|test]
+    pytest --tier check|test|all [--above check|test] [--part K/N]
 
 runs one tier with those below it, or only what it adds to the one named by --above: `all` also tries more examples and
-walks whole walks. A test is of tier `check` unless a mark says otherwise:
+walks whole walks; --part, the tests of every Nth file. A test is of tier `check` unless a mark says otherwise:
 
 - `server`: its tier is its file's, in the table of tests/README.md, which must have every such file;
 - `slow(seconds)`: `all`; `process`: `test`;
@@ -20,6 +20,7 @@ import os
 import random
 import re
 import subprocess
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
@@ -206,6 +207,29 @@ def sampled(steps: Sequence[T], size: int) -> Sequence[T]:
     return [steps[index] for index in indexes]
 
 
+@frozen
+class Part:
+    """The test files of one part of so many: each file is in one part, which depends on its path alone.
+
+    Whole files, because their tests share servers.
+    """
+
+    number: int
+    parts: int
+
+    def has(self, path: str) -> bool:
+        """Whether a file, as a path from the root of the repository, is in this part."""
+        return zlib.crc32(path.encode()) % self.parts == self.number - 1
+
+
+def part(text: str) -> Part:
+    """Read `K/N`: the Kth of N parts, from 1. Raises ValueError."""
+    number, parts = map(int, text.split("/"))
+    if not 1 <= number <= parts:
+        raise ValueError(f"{text}: not a part from 1/{parts} to {parts}/{parts}")
+    return Part(number, parts)
+
+
 class Guard:
     """Stands in front of subprocess.Popen, and refuses processes to tests that are not marked."""
 
@@ -274,10 +298,11 @@ def starts_python(words: list[str]) -> bool:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare --tier."""
+    """Declare --tier, --above and --part."""
     tiers = [tier.name.lower() for tier in Tier]
     parser.addoption("--tier", choices=tiers, default="all", help="run the tests of this tier and those below it")
     parser.addoption("--above", choices=tiers[:-1], help="leave out what this tier runs as well")
+    parser.addoption("--part", type=part, metavar="K/N", help="run the tests of the Kth part of N, by files")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -291,10 +316,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no test file that has nothing of this run's tiers: importing them all takes each worker seconds."""
+    """Import no test file that has nothing of this run's tiers or part: importing all takes each worker seconds."""
     highest = tier_of_run(config)
     path = collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
-    if highest is Tier.ALL or not (path.startswith("tests/") and path.endswith(".py")):
+    if not (path.startswith("tests/") and path.endswith(".py")):
+        return None
+    if (chosen := config.getoption("part")) and collection_path.name.startswith("test_") and not chosen.has(path):
+        return True
+    if highest is Tier.ALL:
         return None
     has = tiers_in(path, collection_path.read_text(encoding="utf-8"), table().get(path), costly())
     return None if any(left_to_others(config) < tier <= highest for tier in has) else True
