@@ -199,6 +199,11 @@ def _names_in(spark: SparkSession, out: Place, table: str) -> frozenset[str]:
 
 
 _DAYS: Final = f"{DAY}="
+_TASKS: Final = "_temporary"
+"""The directory of a table in which tasks write, by Hadoop's FileOutputCommitter, and which no reader reads.
+
+The committer deletes it with the job; a task that runs twice, or whose job has failed meanwhile, may create it again.
+"""
 
 
 def _last(name: str) -> str:
@@ -576,6 +581,7 @@ class _Job:
                     for name in _rows_of(self.former.get(table, ())):
                         storage.delete(self.spark, storage.joined(self._place(table), name))
                     self._delete_days(table, self.former.get(table, ()))
+                self._delete_tasks(table)
                 requested.add(table)
                 storage.delete(self.spark, self._marker(table))
                 storage.create(self.spark, storage.joined(self._place(table), _SUCCESS), b"")
@@ -599,6 +605,7 @@ class _Job:
         former = self.former.get(table)
         kept = {*(former or ()), *(self.forms if self.former and not table else ())}
         if self._is_own(table) and self._names(table) <= {self._marker_name(table), *kept}:
+            self._delete_tasks(table)
             storage.delete(self.spark, self._marker(table))
             if former and _SUCCESS in former:
                 storage.create(self.spark, storage.joined(self._place(table), _SUCCESS), b"")
@@ -644,7 +651,11 @@ class _Job:
         return "; ".join(f"{state}: {', '.join(names)}" for state, names in states.items())
 
     def _names(self, table: str) -> frozenset[str]:
-        return _names_in(self.spark, self.out, table)
+        return _names_in(self.spark, self.out, table) - {_TASKS}
+
+    def _delete_tasks(self, table: str) -> None:
+        with suppress(ConfigError, Py4JError):
+            storage.delete_tree(self.spark, storage.joined(self._place(table), _TASKS))
 
     def _place(self, table: str) -> str:
         return storage.joined(self.out, table) if table else self.out
@@ -668,6 +679,8 @@ def _beside(spark: SparkSession, out: Path, former: _Names | None, mode: Mode) -
     partial = place.with_name(f"{place.name}.{secrets.token_hex(4)}.part")
     try:
         yield partial
+        for tasks in (*partial.glob(_TASKS), *partial.glob(f"*/{_TASKS}")):
+            shutil.rmtree(tasks, ignore_errors=True)
         if former is None:
             partial.rename(place)
         else:

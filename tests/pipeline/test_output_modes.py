@@ -57,6 +57,33 @@ def test_the_rows_after_a_second_job(spark, place, mode):
         pass
 
 
+def late_task(directory):
+    """Leave what a task leaves that runs twice, or whose job has failed, and that ends later than its job."""
+    beside = [path for path in directory.parent.iterdir() if path.name.startswith("out.")]
+    attempt = (beside or [directory])[0] / "_temporary" / "0" / "_temporary" / "attempt_1"
+    attempt.mkdir(parents=True)
+    (attempt / "part-00000.parquet").write_bytes(b"PAR1")
+
+
+def test_a_task_that_ends_later_than_its_job(spark, place):
+    out, directory = place
+    write(spark, out, 3, Mode.APPEND, lambda: late_task(directory))
+    assert spark.read.parquet(str(out)).count() == 3
+    before = content(directory)
+    assert not any(name.startswith("_temporary") for name in before)
+
+    def failing():
+        late_task(directory)
+        raise ZeroDivisionError
+
+    for mode in (Mode.APPEND, Mode.OVERWRITE):
+        with pytest.raises(ZeroDivisionError):
+            write(spark, out, 2, mode, failing)
+        assert content(directory) == before
+    write(spark, out, 2, Mode.APPEND)
+    assert spark.read.parquet(str(out)).count() == 5
+
+
 def test_an_output_of_several_tables_is_overwritten(spark, place):
     out, directory = place
     for rows in (3, 2):
