@@ -449,12 +449,13 @@ def print_acls(listed: ListedAcls, filters: AclFilters, output: Output) -> None:
     """
     ranges = RangeWatch(listed.origins)
     watch = partial(ranges.watch, kafka=listed.kafka)
-    if output.form is OutputFormat.KAFKA:
-        print_lines(_kafka_lines(listed.acls, filters, watch))
-    elif (lines := _lines(listed, filters, output)) is not None:
+    if _print_many(listed, filters, output):
         odd = listed.acls.odd_rules(lambda acl: "/" in acl.host)
         ranges.watch_all(sorted(odd, key=rule_fields), listed.kafka)
-        print_lines(tracked(lines, "listing", "ACLs", streams=True))
+        ranges.report()
+        return
+    if output.form is OutputFormat.KAFKA:
+        print_lines(_kafka_lines(listed.acls, filters, watch))
     else:
         rules = tracked(_sorted(listed.acls, filters.all()), "listing", "ACLs", streams=True)
         _print_rows(listed, watch(rules), output)
@@ -466,27 +467,37 @@ def print_acls(listed: ListedAcls, filters: AclFilters, output: Output) -> None:
         note_each(nothing_listed(listed.acls, filters.patterns, filters.principals))
 
 
+def _print_many(listed: ListedAcls, filters: AclFilters, output: Output) -> bool:
+    """Print all ACLs without their origins, made in columns; return False, having printed nothing, if these are few."""
+    if listed.origins is not NO_ORIGINS or listed.with_origins or list(filters.all()) != [AclBindingFilter()]:
+        return False
+    columns = listed.acls.columns(AclBindingFilter())
+    if columns is None or len(columns) < _MANY:
+        return False
+    from aclog.authorizer.index.rule_lines import sorted_lines, sorted_objects, sorted_paragraphs
+
+    if output.form is OutputFormat.KAFKA or (output.form is OutputFormat.JSONL and not output.columns):
+        is_kafka = output.form is OutputFormat.KAFKA
+        lines = sorted_paragraphs(columns, value_formatter()) if is_kafka else sorted_lines(columns)
+        if lines is not None:
+            print_lines(tracked(lines, "listing", "resources" if is_kafka else "ACLs", streams=True))
+        return lines is not None
+    rows = sorted_objects(columns)
+    if rows is not None:
+        print_rows(RULE_COLUMNS, tracked(rows, "listing", "ACLs", streams=True), output.form, keys=output.columns)
+    return rows is not None
+
+
+_MANY = 1_000
+"""ACLs from which on columns are faster than objects, numpy's import included."""
+
+
 def _kafka_lines(acls: AclsImage, filters: AclFilters, watch: Watch) -> Iterator[str]:
     if not filters.principals:
         yield from listed(watch(_sorted(acls, filters.resources)))
     for principal in filters.principals:  # kafka-acls.sh prints a section for each
         yield f"ACLs for principal `{value_formatter()(principal)}`"
         yield from listed(watch(_sorted(acls, filters.of_principal(principal))))
-
-
-def _lines(listed: ListedAcls, filters: AclFilters, output: Output) -> Iterator[str] | None:
-    """Return all ACLs as lines of JSON without their origins, made in columns; None: other ACLs, or another format."""
-    is_plain = output.form is OutputFormat.JSONL and not output.columns and listed.origins is NO_ORIGINS
-    if not is_plain or listed.with_origins or list(filters.all()) != [AclBindingFilter()]:
-        return None
-    from aclog.authorizer.index.rule_lines import sorted_lines
-
-    columns = listed.acls.columns(AclBindingFilter())
-    return None if columns is None or len(columns) < _MANY else sorted_lines(columns)
-
-
-_MANY = 1_000
-"""ACLs from which on columns are faster than objects, numpy's import included."""
 
 
 def _print_rows(listed: ListedAcls, rules: Iterable[StandardAclWithId], output: Output) -> None:

@@ -5,7 +5,7 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import TypeAlias
 
@@ -128,12 +128,22 @@ def _jsonl(_columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
     return map(json_text, rows)
 
 
+_REMEMBERED = 1 << 12
+
+
 def _csv(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
     show = value_formatter()
     line = io.StringIO()
     write = csv.writer(line, lineterminator="\n" if sys.stdout.isatty() else "\r\n").writerow
     heads = [column.key for column in columns]
-    for cells in chain([heads], ([show(csv_cell(value_of(row, column.key))) for column in columns] for row in rows)):
+    of_text = lru_cache(_REMEMBERED)(
+        lambda text: show(formula_free(text))
+    )  # most texts of a column are of earlier rows
+
+    def cell(value: object) -> str:
+        return of_text(value) if isinstance(value, str) else show(csv_cell(value))
+
+    for cells in chain([heads], ([cell(value_of(row, column.key)) for column in columns] for row in rows)):
         write(cells)
         yield line.getvalue().removesuffix("\n")  # which ends each line anyway
         line.seek(0)

@@ -1,15 +1,17 @@
 """The lines of many ACLs in the order of listings, made of columns: no object per ACL.
 
-The same lines as aclog.authorizer.acl.rule_json and acl_text return, sorted by rule_fields.
+The same lines as aclog.authorizer.acl.rule_json and acl_text return, the same objects as StandardAclWithId.to_dict, and
+the paragraphs of kafka-acls.sh: sorted by rule_fields.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from aclog.authorizer.acl import principal_text, rule_fields
+from aclog.authorizer.codes import ResourceType
 from aclog.authorizer.index.layout import ByteStrings, numbered, sorted_rows
 from aclog.authorizer.index.rule_columns import RuleColumns, TextColumn
 from aclog.metalog.columns import Int64s
@@ -49,11 +51,36 @@ class _Field:
         rows = np.concatenate((column.numbers, np.arange(len(column.texts), len(column.texts) + len(added))))
         return cls(_decoded(distinct.take(order)), ranks[numbers[rows]])
 
+    def has(self, text: str) -> bool:
+        """Return whether a row has a text."""
+        return text in self.texts and bool((self.numbers == self.texts.index(text)).any())
+
 
 def sorted_lines(columns: RuleColumns) -> Iterator[str] | None:
     """Return the lines of the ACLs in columns, sorted; None if a text has symbols (aclog.authorizer.symbols)."""
     fields = _fields(columns)
     return None if fields is None else _lines(fields, columns)
+
+
+_KEYS = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType", "id")
+
+
+def sorted_objects(columns: RuleColumns) -> Iterator[dict[str, str | None]] | None:
+    """Return the objects of the ACLs in columns, sorted, as StandardAclWithId.to_dict; None as `sorted_lines`."""
+    fields = _fields(columns)
+    return None if fields is None else _objects(fields, columns)
+
+
+def sorted_paragraphs(columns: RuleColumns, show: Callable[[str], str]) -> Iterator[str] | None:
+    """Return a paragraph for each resource, sorted, in the format of kafka-acls.sh, without its last line end.
+
+    `show` formats the texts of a record for the output. None: a text has symbols, or resources that differ in a code
+    that is unknown look alike.
+    """
+    fields = _fields(columns)
+    if fields is None or any(field.has(ResourceType.UNKNOWN.name) for field in (fields[0], fields[2])):
+        return None
+    return _paragraphs(fields, show)
 
 
 @frozen(eq=False, repr=False)
@@ -98,12 +125,17 @@ def _fields(columns: RuleColumns) -> Sequence[_Field] | None:
 
 
 def _order(fields: Sequence[_Field]) -> Int64s:
-    types, names, patterns, principals, hosts, operations, permissions = fields
+    *_, principals, hosts, operations, permissions = fields
     # three numbers instead of seven to sort by
-    resources = (types.numbers * len(names.texts) + names.numbers) * len(patterns.texts) + patterns.numbers
     who = principals.numbers * len(hosts.texts) + hosts.numbers
     codes = operations.numbers * len(permissions.texts) + permissions.numbers
-    return np.lexsort((codes, who, resources))
+    return np.lexsort((codes, who, _resources(fields)))
+
+
+def _resources(fields: Sequence[_Field]) -> Int64s:
+    """Return a number of each row's resource, ascending in the order of listings."""
+    types, names, patterns, *_ = fields
+    return (types.numbers * len(names.texts) + names.numbers) * len(patterns.texts) + patterns.numbers
 
 
 def _lines(fields: Sequence[_Field], columns: RuleColumns) -> Iterator[str]:
@@ -128,6 +160,52 @@ def _lines(fields: Sequence[_Field], columns: RuleColumns) -> Iterator[str]:
         parts = (map(each.__getitem__, of[rows].tolist()) for each, of in zip(texts, numbers, strict=True))
         for kind, name, pattern, principal, host, code, text_id in zip(*parts, _ids(columns, rows), strict=True):
             yield f'{kind}{name}{pattern}{principal},"host":{host}{code}{text_id}}}'
+
+
+def _objects(fields: Sequence[_Field], columns: RuleColumns) -> Iterator[dict[str, str | None]]:
+    order = _order(fields)
+    for first in range(0, len(order), _AT_ONCE):
+        rows = order[first : first + _AT_ONCE]
+        ids = (None if each is _NULL else each[1:-1] for each in _ids(columns, rows))
+        for row in zip(*_texts_of(fields, rows), ids, strict=True):
+            yield dict(zip(_KEYS, row, strict=True))
+
+
+def _texts_of(fields: Sequence[_Field], rows: Int64s) -> Iterator[Iterator[str]]:
+    return (map(field.texts.__getitem__, field.numbers[rows].tolist()) for field in fields)
+
+
+def _paragraphs(fields: Sequence[_Field], show: Callable[[str], str]) -> Iterator[str]:
+    order = _order(fields)
+    if not len(order):
+        return
+    types, names, patterns, principals, hosts, operations, permissions = fields
+    of_resource = (
+        _Field(
+            [f"Current ACLs for resource `ResourcePattern(resourceType={each}, name=" for each in types.texts],
+            types.numbers,
+        ),
+        _Field([f"{show(each)}, patternType=" for each in names.texts], names.numbers),
+        _Field([f"{each})`:\n" for each in patterns.texts], patterns.numbers),
+    )
+    of_entry = (
+        _Field([f"\t(principal={show(each)}, host=" for each in principals.texts], principals.numbers),
+        _Field([f"{show(each)}, operation=" for each in hosts.texts], hosts.numbers),
+        _Field([f"{each}, permissionType=" for each in operations.texts], operations.numbers),
+        _Field([f"{each})\n" for each in permissions.texts], permissions.numbers),
+    )
+    resources = _resources(fields)[order]
+    edges = np.append(np.flatnonzero(np.diff(resources, prepend=-1)), len(order))
+    at, last = 0, len(edges) - 1
+    while at < last:  # whole resources, together about so many rows
+        end = min(max(int(np.searchsorted(edges, edges[at] + _AT_ONCE)), at + 1), last)
+        low, high = int(edges[at]), int(edges[end])
+        entries = list(map("".join, zip(*_texts_of(of_entry, order[low:high]), strict=True)))
+        heads = map("".join, zip(*_texts_of(of_resource, order[edges[at:end]]), strict=True))
+        bounds = (edges[at : end + 1] - low).tolist()
+        for head, start, stop in zip(heads, bounds, bounds[1:], strict=False):
+            yield head + "".join(entries[start:stop])
+        at = end
 
 
 def _ids(columns: RuleColumns, rows: Int64s) -> Iterator[str]:
