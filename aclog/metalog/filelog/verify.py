@@ -2,17 +2,17 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from enum import Enum
 from pathlib import Path
 
 from attrs import field
 
-from aclog.metalog.batches import decode_batch
+from aclog.metalog.batches import decode_batch, read_header
 from aclog.metalog.committed_log import Closeable, EpochStart
 from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, decode_control
-from aclog.metalog.errors import DecodeError, LogError, ReplayError, is_newer_kafka
+from aclog.metalog.errors import ConfigError, DecodeError, LogError, ReplayError, is_newer_kafka
 from aclog.metalog.filelog import files
 from aclog.metalog.filelog.committed_mark import (
     MARK_FILE,
@@ -22,6 +22,7 @@ from aclog.metalog.filelog.committed_mark import (
     open_valid_mark_file,
     read_committed,
 )
+from aclog.metalog.filelog.meta_properties import read_meta_properties
 from aclog.metalog.filelog.segments import (
     Epochs,
     Segments,
@@ -96,7 +97,7 @@ def _expect(
 #
 # Checked are every batch below the high-water mark (or, in a directory that Kafka wrote, to the end of the last
 # segment): length, magic, CRC, offset continuity, leader epoch, every record; segment names against their content;
-# both slots of the mark file; leader-epoch-checkpoint against the batches; and the checkpoints. Bytes above the mark
+# both slots of the mark file; leader-epoch-checkpoint and `aclog.committed` against the batches; and the checkpoints. Bytes above the mark
 # are not part of the log: a writer may be appending there, and the next one truncates a torn tail.
 #
 # A directory may contain checkpoints only: copies of them, or the one that `kafka-storage format` writes. Then each
@@ -156,7 +157,9 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
         what = "missing: epochs were only checked for their order"
         yield Finding(kind=FindingKind.NOTE, path=directory / files.EPOCHS_FILE, what=what)
     yield from map(_finding, problems)
-    yield from _verify_segments(segments, mark, epochs, meter, committed=committed)
+    end = yield from _verify_segments(segments, mark, epochs, meter, committed=committed)
+    if committed is not None:
+        yield from _check_committed(committed, epochs, end)
     for checkpoint in checkpoints:
         # A controller may have fetched a snapshot that is ahead of its own log.
         ahead = mark is not None and checkpoint.end_offset > mark  # then the epochs of the log do not apply
@@ -169,6 +172,7 @@ def _verify_checkpoints_only(
 ) -> Iterator[Finding]:
     """Check a directory without segments. What an interrupted creation of a log leaves is no problem."""
     problems: list[DecodeError] = []
+    committed = _committed(directory, problems)
     mark = _mark(directory, problems)
     try:
         epochs = files.read_epochs(directory)
@@ -179,6 +183,9 @@ def _verify_checkpoints_only(
         yield from verify(directory, progress)
         return
     newest = checkpoints[-1].end_offset
+    if committed is not None:
+        what = f"records a log as committed up to offset {committed.end_offset}, but its segments are missing"
+        problems.append(DecodeError(what, path=str(committed.path)))
     if mark and mark > newest:
         what = f"a log was committed up to offset {mark}, but its segments are missing"
         problems.append(DecodeError(what, path=str(directory / MARK_FILE)))
@@ -276,7 +283,8 @@ def _verify_segments(
     meter: _ProgressMeter,
     *,
     committed: CommittedMark | None = None,
-) -> Iterator[Finding]:
+) -> Generator[Finding, None, int]:
+    """Yield what is wrong with the segments; return the end of the log."""
     end = segments[0].base_offset
     for file in segments:
         if mark is not None and end >= mark:
@@ -302,6 +310,36 @@ def _verify_segments(
         if start.start_offset > end:
             what = f"epoch {start.epoch} begins at offset {start.start_offset}, beyond the log's end {end}"
             yield Finding(path=last.parent / files.EPOCHS_FILE, what=what)
+    return end
+
+
+def _check_committed(committed: CommittedMark, epochs: Epochs, end: int) -> Iterator[Finding]:
+    """Check that a log with this end is the one of its committed mark: a writer refuses another one."""
+    try:
+        properties = read_meta_properties(committed.path.parent)
+    except ConfigError:  # not a file of the log
+        properties = None
+    if properties is not None and properties.cluster_id != committed.cluster_id:
+        what = f"of cluster {committed.cluster_id}, but meta.properties beside it is of {properties.cluster_id}"
+        yield Finding(path=committed.path, what=what)
+    if end < committed.end_offset:
+        return
+    last = committed.end_offset - 1
+    epoch = files.epoch_at(epochs or (), last)
+    if epoch not in {None, committed.epoch}:
+        what = f"of leader epoch {epoch}, but {committed.path} records epoch {committed.epoch}: another log"
+        yield Finding(path=committed.directory, offset=last, what=what)
+        return
+    segments = Segments.open(committed.directory, epochs)
+    if committed.batch_crc is None or last < segments.start_offset():
+        return
+    try:
+        header = read_header(segments.read(last, end, 1))
+    except DecodeError:  # a finding of its own
+        return
+    if (header.end_offset, header.crc) != (committed.end_offset, committed.batch_crc):
+        what = f"the batch is not the committed one that {committed.path} records: another log"
+        yield Finding(path=committed.directory, offset=last, what=what)
 
 
 def _verify_segment(

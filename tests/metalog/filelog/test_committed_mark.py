@@ -18,6 +18,7 @@ from aclog.metalog.filelog.committed_mark import (
 )
 from aclog.metalog.filelog.files import METADATA_DIRECTORY, checkpoint_name, list_segments
 from aclog.metalog.filelog.locks import LOCK_FILE
+from aclog.metalog.filelog.meta_properties import META_PROPERTIES, MetaProperties, write_meta_properties
 from aclog.metalog.filelog.verify import FindingKind, verify
 from tests.support.builders.log_files import segment_paths, small_log, value
 
@@ -119,6 +120,8 @@ def test_a_log_that_is_gone_is_refused(directory):
     (directory / checkpoint_name(0, 0)).touch()
     with pytest.raises(LogError, match=everything):
         open_log(directory, create=True)
+    found = [each.what for each in verify(directory) if each.path == committed_path(directory)]
+    assert found == ["records a log as committed up to offset 8, but its segments are missing"]
     assert not list_segments(directory)
 
 
@@ -173,6 +176,9 @@ def test_another_log_of_the_same_length_is_refused(directory, tmp_path):
     other.rename(directory)
     with pytest.raises(LogError, match=r"offset 9 is of leader epoch 1, but .* records epoch 2: another log"):
         open_log(directory)
+    (finding,) = verify(directory)
+    assert (finding.kind, finding.path, finding.offset) == (FindingKind.DAMAGE, directory, 9)
+    assert "of leader epoch 1, but" in finding.what
 
 
 @pytest.mark.parametrize("segment_bytes", [1 << 20, 100])
@@ -191,9 +197,13 @@ def test_another_clusters_log_of_the_same_epochs_is_refused(tmp_path, segment_by
     before = content(directory)
     with pytest.raises(LogError, match=r"the batch before offset 5 is not the committed one .*: another log"):
         open_log(directory, new_epoch=True)
+    (finding,) = verify(directory)
+    assert (finding.kind, finding.path, finding.offset) == (FindingKind.DAMAGE, directory, 4)
+    assert "is not the committed one" in finding.what
     assert content(directory) == before
     shutil.rmtree(directory)
     kept.rename(directory)
+    assert list(verify(directory)) == []
     for _ in range(2):  # the right one, also where it has moved on since
         with open_log(directory, new_epoch=True, segment_bytes=segment_bytes) as log:
             log.append([value("more")], timestamp=9).result(60)
@@ -210,6 +220,8 @@ def test_a_batch_that_ends_elsewhere_is_another_logs(tmp_path):
     CommittedMark.beside(directory, cluster_id=CLUSTER, end_offset=3, epoch=1, batch_crc=1).write()
     with pytest.raises(LogError, match="the batch before offset 3 is not the committed one"):
         open_log(directory)
+    (finding,) = verify(directory)
+    assert (finding.offset, "is not the committed one" in finding.what) == (2, True)
 
 
 def test_a_log_that_moved_on_and_lost_its_beginning_is_accepted(tmp_path):
@@ -218,6 +230,7 @@ def test_a_log_that_moved_on_and_lost_its_beginning_is_accepted(tmp_path):
     segment_paths(directory)[0].unlink()
     start = list_segments(directory)[0].base_offset
     CommittedMark.beside(directory, cluster_id=CLUSTER, end_offset=start, epoch=1, batch_crc=1).write()
+    assert [each.what for each in verify(directory) if "another log" in each.what] == []
     with open_log(directory, new_epoch=True, segment_bytes=100) as log:
         assert log.start_offset() == start > 0
         assert log.end_offset() == 9
@@ -227,3 +240,11 @@ def test_a_log_that_moved_on_and_lost_its_beginning_is_accepted(tmp_path):
 def test_another_clusters_mark_is_refused(directory):
     with open_log(directory) as log, pytest.raises(LogError, match=rf"of cluster {CLUSTER}, but meta"):
         log.keep_mark("another")
+    write_meta_properties(
+        directory.parent, MetaProperties(cluster_id="another", node_id=1, directory_id=None), now_ms=0
+    )
+    (finding,) = verify(directory)
+    assert finding.path == committed_path(directory)
+    assert finding.what == f"of cluster {CLUSTER}, but meta.properties beside it is of another"
+    (directory.parent / META_PROPERTIES).write_bytes(b"version=9\n")
+    assert list(verify(directory)) == []
