@@ -54,7 +54,7 @@ def test_what_a_node_had_committed_and_is_not_there_any_more_is_said(tmp_path):
     said, *others = recover(directory).notes
     assert said == (
         f"{directory}: ends at offset 6, but {mark.path} records the log as committed up to 7: this state is older "
-        "than the node's, and no node starts on it"
+        "than the node's, and unless the rest is in the log, no node starts on it"
     )
     assert others == list(before)
     (directory / segment_name(0)).unlink()

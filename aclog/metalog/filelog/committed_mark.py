@@ -129,7 +129,9 @@ class CommittedMark:
         if end_offset >= self.end_offset:
             return ()
         ends = f"{self.directory}: ends at offset {end_offset}, but {self.path} records the log as committed up to"
-        return (f"{ends} {self.end_offset}: this state is older than the node's, and no node starts on it",)
+        # After a power loss, which may undo the published mark, a node starts, and publishes the rest.
+        older = "this state is older than the node's, and unless the rest is in the log, no node starts on it"
+        return (f"{ends} {self.end_offset}: {older}",)
 
     def check_cluster(self, cluster_id: str) -> None:
         """Check that the log is this cluster's.

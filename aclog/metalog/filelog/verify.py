@@ -97,8 +97,8 @@ def _expect(
 #
 # Checked are every batch below the high-water mark (or, in a directory that Kafka wrote, to the end of the last
 # segment): length, magic, CRC, offset continuity, leader epoch, every record; segment names against their content;
-# both slots of the mark file; leader-epoch-checkpoint and `aclog.committed` against the batches; and the checkpoints. Bytes above the mark
-# are not part of the log: a writer may be appending there, and the next one truncates a torn tail.
+# both slots of the mark file; leader-epoch-checkpoint and `aclog.committed` against the batches; and the checkpoints.
+# Bytes above the mark are not part of the log: a writer may be appending there, and the next one truncates a torn tail.
 #
 # A directory may contain checkpoints only: copies of them, or the one that `kafka-storage format` writes. Then each
 # is checked on its own, and the other files are checked for traces of a log whose segments are now missing.
@@ -159,7 +159,7 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
     yield from map(_finding, problems)
     end = yield from _verify_segments(segments, mark, epochs, meter, committed=committed)
     if committed is not None:
-        yield from _check_committed(committed, epochs, end)
+        yield from _check_committed(committed, segments[-1].path, epochs, end)
     for checkpoint in checkpoints:
         # A controller may have fetched a snapshot that is ahead of its own log.
         ahead = mark is not None and checkpoint.end_offset > mark  # then the epochs of the log do not apply
@@ -286,26 +286,25 @@ def _verify_segments(
 ) -> Generator[Finding, None, int]:
     """Yield what is wrong with the segments; return the end of the log."""
     end = segments[0].base_offset
+    # A power loss may have undone the published mark, which is not durable, but not the committed one.
+    limit = mark if mark is None or committed is None else max(mark, committed.end_offset)
     for file in segments:
-        if mark is not None and end >= mark:
+        if limit is not None and end >= limit:
             break  # a live writer has rolled a new segment since
         if file.base_offset != end:
             what = f"the segment is named for offset {file.base_offset}, but the previous one ends at {end}"
             yield Finding(path=file.path, offset=end, what=what)
         end = file.base_offset
-        for offset, problem in _verify_segment(file, mark, epochs, meter):
+        for offset, problem in _verify_segment(file, limit, epochs, meter):
             end = offset
             if problem is not None:
                 yield _finding(problem)
     last = segments[-1].path
-    if mark is not None and end > mark:
+    if mark is not None and limit == mark and end > mark:
         what = f"no batch of this log ends at {mark}, the high-water mark"
         yield Finding(path=last.parent / MARK_FILE, what=what)
     if mark is not None and end < mark:
         yield Finding(path=last, offset=end, what=f"the log ends here, below its high-water mark {mark}")
-    if committed is not None and end < committed.end_offset:
-        what = f"the log ends here, but {committed.path} records it as committed up to {committed.end_offset}"
-        yield Finding(path=last, offset=end, what=what)
     for start in epochs or ():
         if start.start_offset > end:
             what = f"epoch {start.epoch} begins at offset {start.start_offset}, beyond the log's end {end}"
@@ -313,7 +312,7 @@ def _verify_segments(
     return end
 
 
-def _check_committed(committed: CommittedMark, epochs: Epochs, end: int) -> Iterator[Finding]:
+def _check_committed(committed: CommittedMark, last_segment: Path, epochs: Epochs, end: int) -> Iterator[Finding]:
     """Check that a log with this end is the one of its committed mark: a writer refuses another one."""
     try:
         properties = read_meta_properties(committed.path.parent)
@@ -323,6 +322,8 @@ def _check_committed(committed: CommittedMark, epochs: Epochs, end: int) -> Iter
         what = f"of cluster {committed.cluster_id}, but meta.properties beside it is of {properties.cluster_id}"
         yield Finding(path=committed.path, what=what)
     if end < committed.end_offset:
+        what = f"the log ends here, but {committed.path} records it as committed up to {committed.end_offset}"
+        yield Finding(path=last_segment, offset=end, what=what)
         return
     last = committed.end_offset - 1
     epoch = files.epoch_at(epochs or (), last)

@@ -134,7 +134,8 @@ def test_an_older_copy_is_refused_and_not_touched_until_the_mark_is_removed(dire
     with segment_paths(directory)[-1].open("ab") as file:
         file.write(b"torn")
     before = content(directory)
-    (found,) = verify(directory)
+    torn, found = verify(directory)
+    assert (torn.offset, torn.what) == (8, "the file ends inside a batch")
     assert found.kind is FindingKind.DAMAGE
     assert found.what == f"the log ends here, but {committed_path(directory)} records it as committed up to 9"
     with pytest.raises(LogError, match=r"ends at offset 8, but .* up to 9: .*accept this log as it is, remove .*aclog"):
@@ -151,6 +152,15 @@ def test_a_published_mark_that_a_power_loss_took_back_is_no_shortage(directory):
     with open_log(directory) as log:
         end = log.append([value("x")], timestamp=1).result(60).last_offset + 1
     (directory / MARK_FILE).write_bytes(data)
+    assert list(verify(directory)) == []
+    path = segment_paths(directory)[-1]
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))  # of what is committed, damage is found
+    assert [each.what.partition(":")[0] for each in verify(directory)] == [
+        "CRC mismatch",
+        f"the log ends here, but {committed_path(directory)} records it as committed up to {end}",
+    ]
+    path.write_bytes(whole)
     with open_log(directory) as log:
         assert log.high_watermark() == end
 
