@@ -99,6 +99,7 @@ def _expect(
 # segment): length, magic, CRC, offset continuity, leader epoch, every record; segment names against their content;
 # both slots of the mark file; leader-epoch-checkpoint and `aclog.committed` against the batches; and the checkpoints.
 # Bytes above the mark are not part of the log: a writer may be appending there, and the next one truncates a torn tail.
+# But what is neither that nor a continuation, such as a segment of another copy, keeps the next writer from opening it.
 #
 # A directory may contain checkpoints only: copies of them, or the one that `kafka-storage format` writes. Then each
 # is checked on its own, and the other files are checked for traces of a log whose segments are now missing.
@@ -160,6 +161,8 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
     end = yield from _verify_segments(segments, mark, epochs, meter, committed=committed)
     if committed is not None:
         yield from _check_committed(committed, segments[-1].path, epochs, end)
+    if mark is not None and end >= mark:
+        yield from _check_rest(directory, segments, max(mark, end), epochs)
     for checkpoint in checkpoints:
         # A controller may have fetched a snapshot that is ahead of its own log.
         ahead = mark is not None and checkpoint.end_offset > mark  # then the epochs of the log do not apply
@@ -289,7 +292,7 @@ def _verify_segments(
     # A power loss may have undone the published mark, which is not durable, but not the committed one.
     limit = mark if mark is None or committed is None else max(mark, committed.end_offset)
     for file in segments:
-        if limit is not None and end >= limit:
+        if limit is not None and file.base_offset >= limit and end >= limit:
             break  # a live writer has rolled a new segment since
         if file.base_offset != end:
             what = f"the segment is named for offset {file.base_offset}, but the previous one ends at {end}"
@@ -310,6 +313,18 @@ def _verify_segments(
             what = f"epoch {start.epoch} begins at offset {start.start_offset}, beyond the log's end {end}"
             yield Finding(path=last.parent / files.EPOCHS_FILE, what=what)
     return end
+
+
+def _check_rest(
+    directory: Path, segments: tuple[files.SegmentFile, ...], end: int, epochs: Epochs
+) -> Iterator[Finding]:
+    """Check that a writer can open a log that was checked up to `end`: what follows continues it, or is a torn tail."""
+    try:
+        find_tail(segments, end, epochs)
+    except DecodeError as error:
+        # Below the end it is a finding already. Of an epoch that a writer has begun since, no batch is in order.
+        if (error.offset is None or error.offset >= end) and _epochs(directory, []) == epochs:
+            yield _finding(error)
 
 
 def _check_committed(committed: CommittedMark, last_segment: Path, epochs: Epochs, end: int) -> Iterator[Finding]:

@@ -6,10 +6,12 @@ import pytest
 from attrs import evolve
 
 from aclog.metalog.batches import RecordBatch, decode_batch, encode_batch, iter_batches
-from aclog.metalog.errors import LogError
+from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog import files, open_log
+from aclog.metalog.filelog import verify as verifying
 from aclog.metalog.filelog.committed_mark import MARK_FILE, Mark, create_mark_file
 from aclog.metalog.filelog.files import SegmentFile, find_segments, list_checkpoints, list_segments, write_epochs
+from aclog.metalog.filelog.segments import find_tail
 from aclog.metalog.filelog.verify import FindingKind, verify, verify_checkpoint
 from tests.support.builders.log_files import KAFKA_LOGS, batch_ends, flips, segment_paths, small_log, value
 
@@ -234,6 +236,51 @@ def test_a_log_that_rolls_while_it_is_verified(monkeypatch, tmp_path):
 
         monkeypatch.setattr(files, "find_segments", grow)
         assert list(verify(directory)) == []
+
+
+@pytest.mark.parametrize("base", [2, 9, 500])
+def test_a_segment_of_another_copy(tmp_path, base):
+    """As an older copy leaves it that was restored over the newer files; a writer refuses it in the same words."""
+    directory = small_log(tmp_path / "log")
+    left = directory / files.segment_name(base)
+    shutil.copy(segment_paths(directory)[0], left)
+    assert (whats := [finding.what for finding in verify(directory) if finding.path == left])
+    with pytest.raises(DecodeError) as refused, open_log(directory):
+        pass
+    assert whats[-1] == refused.value.what
+    left.unlink()
+    assert list(verify(directory)) == []
+
+
+def test_what_follows_the_mark_may_be_torn_or_whole(tmp_path):
+    directory = small_log(tmp_path / "log")
+    mark = (directory / MARK_FILE).read_bytes()
+    with open_log(directory, segment_bytes=100) as log:
+        for _ in range(3):
+            log.append([value("x")], timestamp=0).result(60)
+    (directory / MARK_FILE).write_bytes(mark)
+    *others, last = segment_paths(directory)
+    assert len(others) > 1
+    last.write_bytes(last.read_bytes()[:-1])
+    assert list(verify(directory)) == []
+    others[-1].write_bytes(others[-1].read_bytes()[:-1])  # torn, although a segment follows
+    (finding,) = verify(directory)
+    assert (finding.path, finding.what) == (others[-1], "the file ends inside a batch")
+    with pytest.raises(DecodeError, match="the file ends inside a batch"):
+        open_log(directory)
+
+
+def test_an_epoch_that_a_writer_begins_meanwhile(monkeypatch, tmp_path):
+    directory = small_log(tmp_path / "log")
+
+    def begun(*_arguments):
+        with open_log(directory, new_epoch=True) as log:
+            log.append([value("x")], timestamp=0).result(60)
+        monkeypatch.undo()
+        return find_tail(*_arguments)
+
+    monkeypatch.setattr(verifying, "find_tail", begun)
+    assert list(verify(directory)) == []
 
 
 def test_a_file_removed_while_it_is_verified(monkeypatch, tmp_path):
