@@ -167,13 +167,18 @@ class ProvedRun(NamedTuple):
     epoch: int
 
 
-def proved_run(fd: int, position: int, offset: int, epochs: Epochs, before: int, *, end: int | None) -> ProvedRun:
+def proved_run(
+    fd: int, position: int, offset: int, epochs: Epochs, before: int, *, end: int | None, window: int
+) -> ProvedRun:
     """Return how many of the next batches of a file a check in bulk proves valid, with their records.
 
-    The size is 0 if it is not even one. Batches that reach beyond the offset `end` are not looked at.
+    The size is 0 if it is not even one. Batches that reach beyond the offset `end` are not looked at. At most `window`
+    bytes are read, unless the first batch is larger.
     """
-    data = _window(fd, position, _READ)
+    data = _window(fd, position, window)
     batches = _next_batches(data, offset, epochs, before, end=_NO_END if end is None else end)
+    if not len(batches):
+        return ProvedRun(0, offset, before)
     values, bad = scan_values(data, batches)
     count = min(len(batches) if bad is None else bad, _first_undecodable(data, batches, values))
     if not count:
@@ -213,7 +218,7 @@ def _first_undecodable(data: bytes, batches: BatchColumns, values: ValueColumns)
 
 _INDEX_INTERVAL = 4096
 _BULK = 4096
-_READ = 4 << 20
+BULK_WINDOW = 4 << 20
 """Read at once where a file is checked in bulk."""
 
 
@@ -352,7 +357,7 @@ class Segments:
         if base == offset:
             return base, position
         while base < offset:  # in bulk, as far as it can prove batches valid
-            data = read_at(fd, position, _READ)
+            data = read_at(fd, position, BULK_WINDOW)
             proved = _bulk_checked(data, base, offset, self.epochs) if len(data) > _BULK else None
             if proved is None:
                 break
@@ -557,7 +562,7 @@ def _skip_proved(fd: int, offset: int, epochs: Epochs, last_crc: int | None) -> 
     What follows, if anything, is left to the exact check.
     """
     position, epoch = 0, 0
-    while len(data := _window(fd, position, _READ)) > _BULK:
+    while len(data := _window(fd, position, BULK_WINDOW)) > _BULK:
         proved = _bulk_checked(data, offset, _NO_END, epochs, epoch)
         if proved is None:
             break

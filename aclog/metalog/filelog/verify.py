@@ -24,6 +24,8 @@ from aclog.metalog.filelog.committed_mark import (
 )
 from aclog.metalog.filelog.meta_properties import read_meta_properties
 from aclog.metalog.filelog.segments import (
+    BULK_WINDOW,
+    WINDOW,
     Epochs,
     Segments,
     Tail,
@@ -358,11 +360,14 @@ def _check_committed(committed: CommittedMark, last_segment: Path, epochs: Epoch
         yield Finding(path=committed.directory, offset=last, what=what)
 
 
+_WINDOW_AFTER_DAMAGE = 1 << 12
+
+
 def _verify_segment(
     file: files.SegmentFile, mark: int | None, epochs: Epochs, meter: _ProgressMeter
 ) -> Iterator[tuple[int, DecodeError | None]]:
     """Yield the offset after each batch and what is wrong there; continues after damage if a whole batch follows."""
-    position, offset = 0, file.base_offset
+    position, offset, window = 0, file.base_offset, BULK_WINDOW
     try:
         fd = disk.open(file.path, os.O_RDONLY)
     except OSError as error:
@@ -370,14 +375,23 @@ def _verify_segment(
     try:
         while mark is None or offset < mark:
             epoch = 0
-            while (run := proved_run(fd, position, offset, epochs, epoch, end=mark)).size:
+            while (run := proved_run(fd, position, offset, epochs, epoch, end=mark, window=window)).size:
+                window = min(4 * window, BULK_WINDOW)
                 meter.add(run.size)
                 position, offset, epoch = position + run.size, run.offset, run.epoch
                 yield offset, None
             if mark is not None and offset >= mark:
                 return
             try:
-                walk = walk_batches(fd, file.path, position=position, offset=offset, epochs=epochs, before=epoch)
+                walk = walk_batches(
+                    fd,
+                    file.path,
+                    position=position,
+                    offset=offset,
+                    epochs=epochs,
+                    before=epoch,
+                    window=min(window, WINDOW),
+                )
                 for at, header in walk:
                     meter.add(header.size)
                     position, offset = at + header.size, header.end_offset
@@ -389,7 +403,8 @@ def _verify_segment(
                 follows = next_whole_batch(fd, position, offset)
                 if follows is None:
                     return
-                position, offset = follows
+                # Each batch may be wrong, as beside the epochs of another log: then no megabytes are read for each.
+                position, offset, window = *follows, _WINDOW_AFTER_DAMAGE
             else:
                 return
     finally:

@@ -13,7 +13,7 @@ from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog import open_log, open_reader, segments
 from aclog.metalog.filelog.files import segment_name
-from aclog.metalog.filelog.segments import Segments, proved_run, walk_batches
+from aclog.metalog.filelog.segments import BULK_WINDOW, Segments, proved_run, walk_batches
 from aclog.metalog.machine import disk
 from tests.support.builders.log_files import KAFKA_LOGS, segment_paths, small_log, value
 
@@ -102,7 +102,7 @@ def test_no_check_in_bulk_passes_the_mark_of_a_log_that_is_damaged_after_it(tmp_
     end = end_offset(Segments.open(tmp_path, epochs).read(0, mark, 1 << 20))
     fd = os.open(path, os.O_RDONLY)
     try:
-        run = proved_run(fd, 0, 0, epochs, 0, end=mark)
+        run = proved_run(fd, 0, 0, epochs, 0, end=mark, window=BULK_WINDOW)
     finally:
         os.close(fd)
     assert (end, run.offset) == (mark, mark)

@@ -1,11 +1,13 @@
 """verify finds everything that is wrong and where, and nothing in what a real Kafka wrote."""
 
+import os
 import shutil
 
 import pytest
 from attrs import evolve
 
 from aclog.metalog.batches import RecordBatch, decode_batch, encode_batch, iter_batches
+from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog import files, open_log
 from aclog.metalog.filelog import verify as verifying
@@ -13,6 +15,7 @@ from aclog.metalog.filelog.committed_mark import MARK_FILE, Mark, create_mark_fi
 from aclog.metalog.filelog.files import SegmentFile, find_segments, list_checkpoints, list_segments, write_epochs
 from aclog.metalog.filelog.segments import find_tail
 from aclog.metalog.filelog.verify import FindingKind, verify, verify_checkpoint
+from aclog.metalog.machine import disk
 from tests.support.builders.log_files import KAFKA_LOGS, batch_ends, flips, segment_paths, small_log, value
 
 
@@ -37,6 +40,27 @@ def test_every_damage_is_found_not_only_the_first(tmp_path):
         (path, *ends[5]),
     ]
     assert str(findings[0]).startswith(f"{path}: offset {ends[2][1]}, byte {ends[2][0]}: CRC mismatch")
+
+
+def test_the_time_for_a_log_beside_the_epochs_of_another_one_is_bounded(monkeypatch, tmp_path):
+    """Each batch is a finding: none makes the next megabytes of the file be read again."""
+    directory = tmp_path / "log"
+    with open_log(directory, create=True) as log:
+        for _ in range(100):
+            log.append([value("x" * 20_000)], timestamp=0).result(60)
+    write_epochs(directory, (EpochStart(epoch=1, start_offset=0), EpochStart(epoch=2, start_offset=1)))
+    (directory / MARK_FILE).unlink()
+    read = []
+
+    def pread(fd, size, position):
+        read.append(len(data := os.pread(fd, size, position)))
+        return data
+
+    monkeypatch.setattr(disk, "pread", pread)
+    findings = list(verify(directory))
+    assert {finding.what for finding in findings} == {"a batch of epoch 1: expected epoch 2"}
+    assert len(findings) == 100
+    assert sum(read) < 16 * segment_paths(directory)[0].stat().st_size
 
 
 def test_epochs_beyond_the_end(tmp_path):
