@@ -17,6 +17,7 @@ from aclog.metalog.filelog import files
 from aclog.metalog.filelog.committed_mark import (
     MARK_FILE,
     CommittedMark,
+    Mark,
     MarkFile,
     decode_slots,
     open_valid_mark_file,
@@ -244,6 +245,9 @@ def _finding(error: DecodeError) -> Finding:
     return Finding(kind=kind, path=path, position=error.position, offset=error.offset, what=error.what)
 
 
+_MOST_READS = 20
+
+
 def _mark(directory: Path, problems: list[DecodeError]) -> int | None:
     """Return the high-water mark, None for a log that Kafka wrote; problems of the file are appended to `problems`."""
     path = directory / MARK_FILE
@@ -254,7 +258,7 @@ def _mark(directory: Path, problems: list[DecodeError]) -> int | None:
         with closing(file):
             mark = file.read().offset
         # The reader tolerates one damaged slot; here both are checked, because the next write may be interrupted too.
-        slots = decode_slots(files.read_small(path) or b"")
+        slots = _slots(path)
     except DecodeError as error:
         if error.path == str(path):
             problems.append(error)
@@ -263,6 +267,23 @@ def _mark(directory: Path, problems: list[DecodeError]) -> int | None:
         if slot is None:
             problems.append(DecodeError("a damaged slot", path=str(path), position=number * 512))
     return mark
+
+
+def _slots(path: Path) -> tuple[Mark | None, Mark | None]:
+    """Return the marks in both slots of the mark file; None for a slot that is damaged, and not being written.
+
+    Raises:
+        DecodeError, LogError: as decode_slots, and files.read_small.
+
+    """
+    before = None
+    for _ in range(_MOST_READS):
+        data = files.read_small(path) or b""
+        slots = decode_slots(data)
+        if None not in slots or data == before:
+            break
+        before = data  # a read can overlap a write, which is complete at the next one
+    return slots
 
 
 def _committed(directory: Path, problems: list[DecodeError]) -> CommittedMark | None:

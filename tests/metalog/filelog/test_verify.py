@@ -87,6 +87,23 @@ def test_a_mark_file_without_a_valid_slot(tmp_path):
     assert "neither slot is valid" in finding.what
 
 
+def test_a_mark_that_is_being_written(monkeypatch, tmp_path):
+    directory = small_log(tmp_path / "log")
+    whole = (directory / MARK_FILE).read_bytes()
+    halves = [whole[:300] + bytes(212) + whole[512:], whole[:512] + whole[:200] + bytes(312)]
+    original = files.read_small
+
+    def read_small(path):
+        return halves.pop() if path.name == MARK_FILE and halves else original(path)
+
+    monkeypatch.setattr(files, "read_small", read_small)
+    assert list(verify(directory)) == []
+    assert not halves
+    monkeypatch.undo()
+    (directory / MARK_FILE).write_bytes(whole[:300] + bytes(212) + whole[512:])
+    assert [(each.position, each.what) for each in verify(directory)] == [(0, "a damaged slot")]
+
+
 @pytest.fixture
 def kafka(tmp_path):
     return shutil.copytree(KAFKA_LOGS[0], tmp_path / "log")
