@@ -310,12 +310,16 @@ class MarkFile:
 
         Raises:
             DecodeError: neither slot is valid, or this is not a mark file.
+            LogError: it cannot be read.
 
         """
         # A read can overlap a write, and even two when the writer is fast; one of the next reads finds a whole slot.
         for _ in range(_ATTEMPTS):
             # One byte more than the file should have, to notice a file of another size.
-            data = disk.pread(self._fd, 2 * _SLOT_BYTES + 1, 0)
+            try:
+                data = disk.pread(self._fd, 2 * _SLOT_BYTES + 1, 0)
+            except OSError as error:
+                raise files.log_error(error, self.path, "cannot read") from error
             if data == self._last_data:
                 return self._mark
             if self._take(data):

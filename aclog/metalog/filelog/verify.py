@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from enum import Enum
 from pathlib import Path
 
@@ -57,15 +57,23 @@ def verify_checkpoint(checkpoint: files.CheckpointFile, epochs: Epochs, log_star
     if expected not in {None, checkpoint.epoch}:
         yield DecodeError(f"named for epoch {checkpoint.epoch}, but offset {end - 1} has epoch {expected}", path=path)
     try:
-        fd = disk.open(checkpoint.path, os.O_RDONLY)
-    except OSError as error:
-        raise files.log_error(error, checkpoint.path, "cannot read") from error
-    try:
-        _check_frame(fd, checkpoint)
+        with _opened(checkpoint.path) as fd:
+            _check_frame(fd, checkpoint)
     except DecodeError as error:
         yield error.at(path=path)
-    finally:
-        disk.close(fd)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """Open a file for reading; an error of the disk in the `with` is a LogError with its path."""
+    try:
+        fd = disk.open(path, os.O_RDONLY)
+        try:
+            yield fd
+        finally:
+            disk.close(fd)
+    except OSError as error:
+        raise files.log_error(error, path, "cannot read") from error
 
 
 def _check_frame(fd: int, checkpoint: files.CheckpointFile) -> None:
@@ -321,8 +329,9 @@ def _verify_segments(
             what = f"the segment is named for offset {file.base_offset}, but the previous one ends at {end}"
             yield Finding(path=file.path, offset=end, what=what)
         end = file.base_offset
-        for offset, problem in _verify_segment(file, limit, epochs, meter):
+        for offset, size, problem in _verify_segment(file, limit, epochs):
             end = offset
+            meter.add(size)
             if problem is not None:
                 yield _finding(problem)
     last = segments[-1].path
@@ -385,22 +394,20 @@ _WINDOW_AFTER_DAMAGE = 1 << 12
 
 
 def _verify_segment(
-    file: files.SegmentFile, mark: int | None, epochs: Epochs, meter: _ProgressMeter
-) -> Iterator[tuple[int, DecodeError | None]]:
-    """Yield the offset after each batch and what is wrong there; continues after damage if a whole batch follows."""
+    file: files.SegmentFile, mark: int | None, epochs: Epochs
+) -> Iterator[tuple[int, int, DecodeError | None]]:
+    """Yield the offset after some batches, their size in bytes, and what is wrong there.
+
+    Continues after damage if a whole batch follows.
+    """
     position, offset, window = 0, file.base_offset, BULK_WINDOW
-    try:
-        fd = disk.open(file.path, os.O_RDONLY)
-    except OSError as error:
-        raise files.log_error(error, file.path, "cannot read") from error
-    try:
+    with _opened(file.path) as fd:
         while mark is None or offset < mark:
             epoch = 0
             while (run := proved_run(fd, position, offset, epochs, epoch, end=mark, window=window)).size:
                 window = min(4 * window, BULK_WINDOW)
-                meter.add(run.size)
                 position, offset, epoch = position + run.size, run.offset, run.epoch
-                yield offset, None
+                yield offset, run.size, None
             if mark is not None and offset >= mark:
                 return
             try:
@@ -414,13 +421,12 @@ def _verify_segment(
                     window=min(window, WINDOW),
                 )
                 for at, header in walk:
-                    meter.add(header.size)
                     position, offset = at + header.size, header.end_offset
-                    yield offset, check_records(fd, file.path, at, header)
+                    yield offset, header.size, check_records(fd, file.path, at, header)
                     if mark is not None and offset >= mark:
                         return
             except DecodeError as error:
-                yield offset, error
+                yield offset, 0, error
                 follows = next_whole_batch(fd, position, offset)
                 if follows is None:
                     return
@@ -428,8 +434,6 @@ def _verify_segment(
                 position, offset, window = *follows, _WINDOW_AFTER_DAMAGE
             else:
                 return
-    finally:
-        disk.close(fd)
 
 
 # The read-only file log: takes no lock, changes nothing, and follows a live writer.

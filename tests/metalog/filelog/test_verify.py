@@ -1,7 +1,9 @@
 """verify finds everything that is wrong and where, and nothing in what a real Kafka wrote."""
 
+import errno
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 from attrs import evolve
@@ -142,6 +144,29 @@ def test_every_flip_of_a_checkpoint_is_found(kafka):
     for place in flips(checkpoint.path):
         (error,) = verify_checkpoint(checkpoint, None, 0)
         assert error.path == str(checkpoint.path), place
+
+
+def test_each_read_that_fails_names_its_file(monkeypatch, tmp_path):
+    """A disk that fails after a file was opened: the error of the system has no name."""
+    directory = small_log(tmp_path / "log", 2)
+    shutil.copy(list_checkpoints(KAFKA_LOGS[0])[0].path, directory)
+    reads, fails = [], [0]
+
+    def pread(fd, size, position):
+        reads.append(position)
+        if len(reads) == fails[0]:
+            raise OSError(errno.EIO, "Input/output error")
+        return os.pread(fd, size, position)
+
+    monkeypatch.setattr(disk, "pread", pread)
+    list(verify(directory))
+    suffixes = set()
+    for fails[0] in range(1, len(reads) + 1):
+        reads.clear()
+        with pytest.raises(LogError, match="cannot read: Input/output error") as failed:
+            list(verify(directory))
+        suffixes.add(Path(str(failed.value).partition(": ")[0]).suffix)
+    assert suffixes == {"", ".log", ".checkpoint"}
 
 
 def test_what_is_not_a_log(tmp_path):
