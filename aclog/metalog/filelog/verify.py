@@ -156,8 +156,7 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
     files.find_segments(directory)
     problems: list[DecodeError] = []
     committed = _committed(directory, problems)  # before the mark, which a live writer moves first
-    mark = _mark(directory, problems)
-    epochs = _epochs(directory, problems)
+    mark, epochs = _mark_and_epochs(directory, problems)
     segments = files.find_segments(directory)  # listed after reading the mark, so that they contain all that it covers
     checkpoints = files.list_checkpoints(directory)
     paths = [file.path for file in segments] + [file.path for file in checkpoints]
@@ -251,6 +250,16 @@ def _finding(error: DecodeError) -> Finding:
     path = Path(error.path or ".")
     kind = FindingKind.NEWER if is_newer_kafka(error) else FindingKind.DAMAGE
     return Finding(kind=kind, path=path, position=error.position, offset=error.offset, what=error.what)
+
+
+def _mark_and_epochs(directory: Path, problems: list[DecodeError]) -> tuple[int | None, Epochs]:
+    """Return both as they were at one time: the mark is where an epoch begins, or above, before that epoch is known."""
+    epochs = _epochs(directory, problems)
+    while True:
+        mark, before = _mark(directory, problems), epochs
+        epochs = _epochs(directory, [] if problems else problems)
+        if problems or epochs == before:
+            return mark, epochs
 
 
 _MOST_READS = 20

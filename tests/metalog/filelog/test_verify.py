@@ -349,6 +349,24 @@ def test_an_epoch_that_a_writer_begins_meanwhile(monkeypatch, tmp_path):
     assert list(verify(directory)) == []
 
 
+@pytest.mark.parametrize("number", range(1, 4))
+def test_epochs_that_a_writer_begins_meanwhile(monkeypatch, tmp_path, number):
+    directory, reads = small_log(tmp_path / "log"), []
+
+    def read_epochs(path):
+        reads.append(path)
+        if len(reads) == number:
+            for _ in range(2):
+                with open_log(directory, new_epoch=True) as log:
+                    log.append([value("x")], timestamp=0).result(60)
+        return original(path)
+
+    original = files.read_epochs
+    monkeypatch.setattr(files, "read_epochs", read_epochs)
+    assert list(verify(directory)) == []
+    assert len(reads) >= number
+
+
 def test_a_file_removed_while_it_is_verified(monkeypatch, tmp_path):
     directory = small_log(tmp_path / "log")
     gone = SegmentFile(base_offset=0, path=directory / "00000000000000000000.gone")
