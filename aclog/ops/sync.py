@@ -412,7 +412,15 @@ class SyncLog:
         withdraw_notice(self.directory)
 
     def record(self, poll: Poll) -> list[Change]:
-        """Append the changes to a poll, if there are any. Raises as `append`."""
+        """Append the changes to a poll, if there are any.
+
+        Raises:
+            LogError: as `append`; also if a file of the log was removed or replaced, even without changes.
+            EncodeError: as `append`.
+
+        """
+        # A poll without changes writes nothing, so that nothing else would notice that its log is gone.
+        self._log.check_files()
         if self._is_same(poll):
             return []
         done = self.append(acl_changes(self.recorded, _contents_of(poll), RandomIds()), poll.timestamp)

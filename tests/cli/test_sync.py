@@ -726,6 +726,19 @@ class TestDisk:
         assert (result.code, "the disk is full" in result.complaint) == (2, True)
         assert list(directory.parent.iterdir()) == []
 
+    @pytest.mark.parametrize("gone", [".", "aclog.lock", "high-watermark", "leader-epoch-checkpoint"])
+    def test_a_log_that_is_gone_ends_the_command_without_a_change(self, broker, directory, tmp_path, gone):
+        """Otherwise polls without changes would be successful, and another process could write to the log."""
+
+        def move(number):
+            if number == 3:
+                (directory / gone).rename(tmp_path / "moved")
+
+        result = running(broker, directory, 6, each=move)
+        assert result.code == 2
+        assert "removed" in result.err
+        assert "Traceback" not in result.err
+
     def test_a_failing_log_ends_the_command(self, broker, directory, monkeypatch):
         polled(broker, directory)
 
