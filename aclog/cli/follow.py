@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from http.client import HTTPException
 from importlib.metadata import version
+from typing import TypeAlias
 from urllib.error import HTTPError
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -106,7 +107,7 @@ def serving(address: HostPort | None, status: FollowerStatus) -> Iterator[None]:
     endpoint = HttpEndpoint(
         address=address, metrics=status.text, healthy=lambda: None, ready=lambda: status.trouble, flag="--http"
     )
-    thread = threading.Thread(target=lambda: asyncio.run(_serve(endpoint, started)), name="http", daemon=True)
+    thread = threading.Thread(target=_run_server, args=(endpoint, started), name="http", daemon=True)
     thread.start()
     loop, stop = started.result()
     try:
@@ -116,13 +117,25 @@ def serving(address: HostPort | None, status: FollowerStatus) -> Iterator[None]:
         thread.join()
 
 
-async def _serve(endpoint: HttpEndpoint, started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
-    stop = asyncio.Event()
+_Started: TypeAlias = "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]"
+
+
+def _run_server(endpoint: HttpEndpoint, started: _Started) -> None:
     try:
-        await endpoint.start()
-    except ConfigError as error:
+        asyncio.run(_serve(endpoint, started))
+    except Exception as error:
+        if started.done():
+            raise
+        # The caller waits for it, without a limit.
+        if isinstance(error, OSError):  # there are no descriptors left for an event loop
+            where = f"{endpoint.flag}: cannot serve {endpoint.address}"
+            error = ConfigError(f"{where}: {error.strerror or error}")
         started.set_exception(error)
-        return
+
+
+async def _serve(endpoint: HttpEndpoint, started: _Started) -> None:
+    stop = asyncio.Event()
+    await endpoint.start()
     started.set_result((asyncio.get_running_loop(), stop))
     await stop.wait()
     await endpoint.stop()

@@ -1,7 +1,7 @@
 """Posting to a webhook: in the background, with retries, in bounded memory, and without a word of its secrets."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -9,7 +9,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from aclog.cli import follow
-from aclog.cli.follow import Webhook
+from aclog.cli.follow import FollowerStatus, Webhook, serving
+from aclog.config.node_config import HostPort
 from aclog.metalog.errors import ConfigError
 from tests.support.processes.waiting import SECONDS
 
@@ -122,3 +123,18 @@ def test_what_is_no_url_is_refused_without_a_word_of_it(url: str) -> None:
     with pytest.raises(ConfigError, match="--webhook: expected a URL") as error:
         Webhook.of(url, CollectorRegistry())
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), OverflowError("a port")])
+def test_an_endpoint_that_cannot_run_is_an_error_and_no_wait_without_end(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def no_loop(work: Coroutine[None, None, None]) -> None:
+        work.close()
+        raise error
+
+    monkeypatch.setattr(follow.asyncio, "run", no_loop)
+    expected = (ConfigError, OverflowError)
+    with pytest.raises(expected) as failed, serving(HostPort(host="127.0.0.1", port=0), FollowerStatus()):
+        pass
+    assert str(failed.value) in {"--http: cannot serve 127.0.0.1:0: Too many open files", "a port"}
