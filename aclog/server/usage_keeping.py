@@ -8,11 +8,10 @@ from aclog.config.server_properties import USAGE_INDEX
 from aclog.installation import install_command
 from aclog.metalog.errors import ConfigError
 from aclog.server.telemetry import Metrics
-from aclog.server.usage_index import AccessRecorder
 from aclog.snapshots.publisher import Publisher
 
 try:
-    from aclog.server.usage_index import UsageKeeper
+    from aclog.server.usage_index import AccessRecorder, UsageKeeper
 except ImportError as error:
     raise ConfigError(
         f"{USAGE_INDEX}: {error}: an index of last use needs pyarrow and pyroaring: {install_command('usage')}"
