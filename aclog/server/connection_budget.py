@@ -114,11 +114,12 @@ class ConnectionBudget:
         """Count a connection as one of an identity; False: it holds as many as it may, and all of them are busy."""
         if slot.identity == identity:
             return True
+        if slot not in self._beside(slot):  # it was closed meanwhile: no other one has to be
+            return True
         own = self._authenticated.get(identity, {})
         if len(own) >= self.shares.of_identity and not self._end_one(own, "identity", also_busy=False):
             return False
-        if not self._remove(slot):  # it was closed meanwhile
-            return True
+        self._remove(slot)
         slot.identity = identity
         self._authenticated.setdefault(identity, {})[slot] = None
         self.authenticated += 1
@@ -156,10 +157,7 @@ class ConnectionBudget:
 
     def _remove(self, slot: Slot) -> bool:
         """Remove a slot; return whether it was there."""
-        if slot.identity is None:
-            slots = self._strangers.get(slot.network, {})
-        else:
-            slots = self._authenticated.get(slot.identity, {})
+        slots = self._beside(slot)
         if slot not in slots:
             return False
         del slots[slot]
@@ -173,6 +171,12 @@ class ConnectionBudget:
             if not slots:
                 del self._authenticated[slot.identity]
         return True
+
+    def _beside(self, slot: Slot) -> dict[Slot, None]:
+        """Return the open connections of the slot's identity, or else of its network."""
+        if slot.identity is None:
+            return self._strangers.get(slot.network, {})
+        return self._authenticated.get(slot.identity, {})
 
     def _resize(self, network: str, before: int, after: int) -> None:
         """Note how many unauthenticated connections a network holds."""

@@ -144,6 +144,16 @@ def test_one_identity_cannot_take_the_reserve() -> None:
     assert held.ended == [(slots[1], "identity")]
 
 
+def test_one_that_was_closed_before_it_authenticated_ends_no_other() -> None:
+    held = Held(ConnectionBudget(shares=Shares(connections=3, of_network=3, of_identity=1)))
+    first = held.come("a")
+    assert held.budget.authenticate(first, "identity")
+    late = held.come("b")
+    held.go(late)
+    assert held.budget.authenticate(late, "identity")
+    assert (held.open, held.ended, len(held.budget)) == ([first], [], 1)
+
+
 def test_who_authenticates_as_another_counts_as_that_one() -> None:
     held = Held(ConnectionBudget(shares=SHARES))
     slot = held.come("a")
