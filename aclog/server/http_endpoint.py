@@ -11,7 +11,7 @@ from attrs import field
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from aclog.config.node_config import HostPort
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, printable
 from aclog.metalog.values import define, frozen
 from aclog.server.connection_budget import ConnectionBudget, Shares, Slot, network_of
 
@@ -162,7 +162,9 @@ def _has_two_lengths(head: bytes) -> bool:
 
 def _checked(check: Check) -> _Response:
     trouble = check()
-    return _plain(HTTPStatus.OK, "ok") if trouble is None else _plain(HTTPStatus.SERVICE_UNAVAILABLE, trouble)
+    if trouble is None:
+        return _plain(HTTPStatus.OK, "ok")
+    return _plain(HTTPStatus.SERVICE_UNAVAILABLE, printable(trouble))  # a path in it may be no text
 
 
 def _plain(status: HTTPStatus, text: str | None = None) -> _Response:

@@ -84,6 +84,15 @@ def test_pages():
     run(scenario)
 
 
+def test_a_reason_with_the_path_of_a_file_whose_name_is_no_text():
+    async def scenario(node):
+        node.trouble = "/data/\udcff: the disk is full\n"
+        status, _, body = await node.get("/readyz")
+        assert (status, body) == (503, b"/data/\\udcff: the disk is full\\n\n")
+
+    run(scenario)
+
+
 def test_a_failing_page_is_a_server_error(caplog):
     async def scenario(node):
         node.endpoint.metrics = lambda: int("no gauge")
