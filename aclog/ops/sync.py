@@ -219,11 +219,13 @@ class ClusterPoller:
 
     async def _brokers(self) -> tuple[HostPort, ...]:
         """Return the broker that was queried last, the other given ones, and those that the cluster names, a few."""
+        last: tuple[HostPort, ...] = ()
         named: tuple[HostPort, ...] = ()
         if self._connection is not None:
+            last = (self._connection.address,)
             with suppress(MetadataError):  # too old for it, or not allowed
                 named = tuple(node.address for node in (await describe_cluster(self._connection)).nodes)
-        return tuple(dict.fromkeys((*self.servers, *named)))[:_MOST_BROKERS]
+        return tuple(dict.fromkeys((*last, *self.servers, *named)))[:_MOST_BROKERS]
 
     async def _try(self) -> Poll:
         connection = self._connection
@@ -237,7 +239,8 @@ class ClusterPoller:
     async def _move_to_end(self) -> None:
         """Close the connection, and make its server the last one to try."""
         failed = self.servers[0] if self._connection is None else self._connection.address
-        self.servers = (*self._others(failed), failed)
+        if failed in self.servers:
+            self.servers = (*self._others(failed), failed)
         await self.close()
 
     def _others(self, one: HostPort) -> tuple[HostPort, ...]:
@@ -267,7 +270,9 @@ class ClusterPoller:
         elif last is not None and response.digest != self.known:
             response = last
         self.cluster_id = cluster_id
-        self.servers = (connection.address, *self._others(connection.address))
+        # A broker that only the cluster has named is no server: later its address may be another cluster's.
+        if connection.address in self.servers:
+            self.servers = (connection.address, *self._others(connection.address))
         return Poll(cluster_id=cluster_id, contents=response.contents, response=response.digest, timestamp=timestamp)
 
     def forget(self) -> None:

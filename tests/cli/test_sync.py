@@ -1,5 +1,6 @@
 """`aclog sync` against a fake broker: what is recorded, what is rejected, and how it ends."""
 
+import asyncio
 import http.client
 import json
 import os
@@ -15,10 +16,13 @@ import pytest
 import aclog as library
 from aclog.cli.spark.spark_session import check_log
 from aclog.cli.sync import retry_seconds
+from aclog.config.node_config import ClientSecurity
 from aclog.metalog.codec import encode_record
+from aclog.metalog.errors import DecodeError
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.verify import verify
 from aclog.metalog.records import AccessControlEntryRecord, BeginTransactionRecord
+from aclog.ops.sync import ClusterPoller
 from aclog.pipeline.source.directory import extent
 from aclog.protocol.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM
 from aclog.protocol.responses import BROKER_APIS
@@ -237,6 +241,28 @@ class TestRemovals:
             result = aclog("sync", "--bootstrap-server", servers, "--to", directory, "--once")
             assert "belongs to cluster another" in result.complaint
         assert recorded_acls(directory).keys() == set(MANY)
+
+    @pytest.mark.parametrize("is_odd", [False, True])
+    def test_a_broker_that_the_cluster_named_once_is_no_server_later(self, is_odd):
+        """Its address may be that of another cluster's broker since, which would end the command."""
+
+        async def scenario(given, named):
+            servers = (given.address,)
+            async with ClusterPoller(servers=servers, security=ClientSecurity(), cluster_id="the-cluster") as poller:
+                assert len((await poller.poll()).contents) == 50
+                assert await poller.poll_again(lambda poll: len(poll.contents) == 49)
+                if is_odd:
+                    named.more = b"\0"
+                    with pytest.raises(DecodeError):
+                        await poller.poll()
+                await poller.close()
+                named.cluster_id = "another"
+                assert len((await poller.poll()).contents) == 50
+                assert poller.servers == servers
+
+        with FakeBroker(MANY) as given, FakeBroker(MANY[1:]) as named:
+            given.others = [named.address]
+            asyncio.run(scenario(given, named))
 
     def test_every_reader_is_warned_until_a_good_poll(self, many, directory, tmp_path):
         many.rules = MANY[30:]
