@@ -108,6 +108,9 @@ MOST_BYTES: Final = 64 << 20
 """The memory limit of accesses between two drains. Names may be long, and clients choose them."""
 _ENTRY_BYTES = 400
 """The memory of a distinct access, besides its texts."""
+MOST_IMAGES: Final = 1000
+"""The most images with accesses between two drains. Each is kept until it is drained, with all rules that it shares
+with no other one."""
 
 _DAY_NS = 86_400_000_000_000
 _ALLOWED = AuthorizationResult.ALLOWED
@@ -166,6 +169,7 @@ class AccessRecorder:
     clock: Callable[[], int] = field(factory=lambda: machine.clock.time_ns)
     """Returns the time in ns since 1970."""
     most_bytes: int = MOST_BYTES
+    most_images: int = MOST_IMAGES
     half_full: Any = field(factory=threads.event, init=False)
     """Set when it is time to drain before the interval is over."""
     lock: Any = field(factory=threads.lock, init=False)
@@ -205,15 +209,16 @@ class AccessRecorder:
     def admit(self, tally: "ImageTally", key: AccessKey) -> bool:
         """Find memory for one more distinct access; the lock is held."""
         size = _ENTRY_BYTES + sys.getsizeof(key[0]) + sys.getsizeof(key[1]) + sys.getsizeof(key[4])
-        if self._bytes + size > self.most_bytes:
+        is_full = not tally.is_pending and len(self._pending) >= self.most_images
+        if is_full or self._bytes + size > self.most_bytes:
             self._uncounted[_DROPPED] += 1
             return False
         self._bytes += size
-        if 2 * self._bytes > self.most_bytes:
-            self.half_full.set()
         if not tally.is_pending:
             tally.is_pending = True
             self._pending.append(tally)
+        if 2 * self._bytes > self.most_bytes or 2 * len(self._pending) > self.most_images:
+            self.half_full.set()
         return True
 
 

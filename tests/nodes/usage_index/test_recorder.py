@@ -53,6 +53,25 @@ def test_a_drain_takes_all_once():
     assert [(each.number, len(each.counts)) for each in recorder.drain().images] == [(3, 0)]
 
 
+def test_images_that_are_not_drained_are_limited():
+    """Each keeps the rules by which it decided: while the index cannot be written, they would fill the memory."""
+    recorder = AccessRecorder(lambda: True, most_images=4)
+    for drained in range(2):
+        full = []
+        tallies = [recorder.begin(AclsImage.empty()) for _ in range(6)]
+        for tally in tallies:
+            for _ in range(2):
+                tally.decided(ALICE, [READ], [AuthorizationResult.ALLOWED])
+            full.append(recorder.half_full.is_set())
+        assert full == [False, False, True, True, True, True]
+        first, last = 6 * drained, 6 * drained + 6
+        done = recorder.drain()
+        expected = dict.fromkeys(range(first + 1, first + 5), 2) | {last: 0}
+        counts = {each.number: sum(count.times for count in each.counts) for each in done.images}
+        assert counts == expected | ({first: 0} if drained else {})
+        assert done.uncounted.dropped == 4
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_changes_between_images(seed):
     random = Random(seed)
