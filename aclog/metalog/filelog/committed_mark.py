@@ -153,7 +153,12 @@ class CommittedMark:
 
 def committed_path(directory: Path) -> Path:
     """Return the path of the mark for the log in a directory."""
-    return directory.absolute().parent / COMMITTED_FILE
+    return _absolute(directory).parent / COMMITTED_FILE
+
+
+def _absolute(directory: Path) -> Path:
+    """Return the path without `..`, so that its last part is the directory's name."""
+    return Path(os.path.abspath(directory))  # noqa: PTH100 - resolve() would read the disk and follow links
 
 
 def read_committed(directory: Path) -> CommittedMark | None:
@@ -165,7 +170,7 @@ def read_committed(directory: Path) -> CommittedMark | None:
 
     """
     # A copy of a log may lie beside the original under another name.
-    if directory.absolute().name != files.METADATA_DIRECTORY:
+    if _absolute(directory).name != files.METADATA_DIRECTORY:
         return None
     path = committed_path(directory)
     data = files.read_small(path)

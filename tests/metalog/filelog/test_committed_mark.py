@@ -54,6 +54,16 @@ def test_the_file_and_what_is_read_from_it(tmp_path):
     assert read_committed(tmp_path / "a-copy") is None
 
 
+@pytest.mark.parametrize("name", [".", "below/..", "..", f"../{METADATA_DIRECTORY}"])
+def test_the_mark_is_read_by_any_path_of_the_log(directory, monkeypatch, name):
+    below = directory / "below"
+    below.mkdir()
+    monkeypatch.chdir(below if name == ".." else directory)
+    mark = read_committed(Path(name))
+    assert mark is not None
+    assert mark.path == committed_path(directory)
+
+
 def test_every_damaged_byte_is_noticed(tmp_path):
     mark = CommittedMark.beside(tmp_path / METADATA_DIRECTORY, cluster_id=CLUSTER, end_offset=500, epoch=2)
     data = encode_committed(mark)
