@@ -2,11 +2,15 @@
 
 import gzip
 import json
+import shutil
 
 import jsonschema
 import pytest
 
+from aclog.authorizer.acls_image import AclsImage
 from aclog.cli.schema import schema_of
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.image import Image, Provenance
 from aclog.usage.index.usage_index import UsageIndex
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, removal
@@ -105,6 +109,32 @@ def test_judges_by_the_rules_of_the_time(tmp_path):
     assert lives.is_open.tolist() == [True, False, True]
     assert lives.ends[1] == 2_000_000
     assert used.matched.tolist() == [1, 1, 1]
+
+
+def test_a_rule_used_before_the_checkpoint_of_its_log_is_not_unused(tmp_path):
+    """After the first run, retention has removed the beginning of the log: the second one cannot judge older uses."""
+    day, accesses = 86_400_000, tmp_path / "a.log"
+    log, where = write_log(tmp_path / "metadata", [acl(1), acl(2)], times=[0]), index_of(tmp_path)
+    access = ACCESS | {"principal": "User:alice"}
+
+    def taken(*uses):
+        lines = [access | {"resourceName": name, "timestamp": number * day + 1} for name, number in uses]
+        aclog("usage-index", "--accesses", written(accesses, lines), "--log", log, *where).ok()
+
+    def answers():
+        said = aclog("unused", "--log", log, *where, "--days", 8, "--gap", "2d", "--format", "jsonl")
+        rows = [json.loads(line) for line in said.lines]
+        return {row["resourceName"]: (row["answer"], row["removable"]) for row in rows}
+
+    taken(("2", 10_000), ("2", 10_001))
+    shutil.rmtree(log)
+    log.mkdir()
+    provenance = Provenance(end_offset=2, epoch=1, timestamp=10_007 * day)
+    write_checkpoint(Image(acls=AclsImage.empty().apply([acl(1), acl(2)]), provenance=provenance), log)
+    write_log(log, [acl(3)], base=2, times=[10_008 * day])
+    uses = [("2", number) for number in range(10_002, 10_009)]
+    taken(("1", 10_004), *uses)
+    assert answers() == {"1": ("NOT_JUDGED", False), "2": ("NEEDED", False), "3": ("NOT_JUDGED", False)}
 
 
 @pytest.mark.parametrize(

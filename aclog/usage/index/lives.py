@@ -100,7 +100,8 @@ class Lives:
     """In us since 1970; STILL if the last run saw it in force."""
     flags: Bytes
     judged_since: Int64s
-    """In us since 1970: earlier accesses may have been evaluated without it, by runs that did not know it."""
+    """In us since 1970: earlier accesses may not have been evaluated with it, by runs that did not know it or by a log
+    that begins later."""
 
     def __len__(self) -> int:
         """Return the number of lives."""
@@ -224,7 +225,7 @@ def lives_after(
         begins=begins,
         ends=ends,
         flags=flags,
-        judged_since=_judged_since(grown, numbering, before),
+        judged_since=_judged_since(grown, numbering, rules, run=run, before=before),
     )
 
 
@@ -267,13 +268,18 @@ def _grown(lives: Lives, rules: SeenRules, new: Int64s) -> Lives:
     )
 
 
-def _judged_since(grown: Lives, numbering: RuleNumbers, before: AccessTimes | None) -> Int64s:
+def _judged_since(
+    grown: Lives, numbering: RuleNumbers, rules: SeenRules, *, run: AccessTimes, before: AccessTimes | None
+) -> Int64s:
     """Return since when each life was evaluated: a new or returning one was not in earlier runs."""
     since = grown.judged_since.copy()
     if before is not None:
         joined = numbering.numbers[~grown.is_open[numbering.numbers]]
-        since[joined] = before.last + 1
+        since[joined] = np.maximum(since[joined], before.last + 1)
         since[numbering.numbers[numbering.new]] = before.last + 1
+    if rules.is_history and rules.known_from is not None and run.first < rules.known_from:
+        # accesses before the checkpoint with which the log begins are not evaluated, also not by known lives
+        since[numbering.numbers] = np.maximum(since[numbering.numbers], rules.known_from)
     return since
 
 

@@ -97,6 +97,23 @@ def test_a_log_that_begins_at_a_checkpoint_forgets_nothing(index: UsageIndex) ->
     assert lives(index) == [("a", -1, None, 10), ("b", 6, None, 5)]
 
 
+def test_accesses_before_the_checkpoint_of_a_log_are_not_judged(index: UsageIndex) -> None:
+    rules = plain_rules(["a", "b"], ids=True)
+    take(index, history(rules, [FIRST - DAY] * 2, [STILL, STILL], known_from=FIRST - DAY), 0, 4)
+    assert index.lives().judged_since.tolist() == [UNKNOWN] * 2
+    # of the days from 5 to 9, only those from 8 on were evaluated
+    known = FIRST + 8 * DAY
+    take(index, history(rules, [UNKNOWN] * 2, [STILL, STILL], known_from=known), 5, 9)
+    assert index.lives().judged_since.tolist() == [known] * 2
+    # a later run, whose accesses are all younger than its log, leaves that as it is
+    take(index, history(rules, [UNKNOWN] * 2, [STILL, STILL], known_from=FIRST + 10 * DAY), 10, 14)
+    assert index.lives().judged_since.tolist() == [known] * 2
+    # an ACL that was not in one state and returns
+    take(index, plain_rules(["a"], ids=True), 15, 19)
+    take(index, history(rules, [UNKNOWN] * 2, [STILL, STILL], known_from=FIRST + 22 * DAY), 20, 24)
+    assert index.lives().judged_since.tolist() == [FIRST + 22 * DAY] * 2
+
+
 def test_a_source_without_ids_continues_lives_with_ids(index: UsageIndex) -> None:
     take(index, history(plain_rules(["a"], ids=True), [FIRST - DAY], [STILL]), 0, 4)
     take(index, plain_rules(["a"]), 5, 9)
