@@ -32,7 +32,7 @@ from aclog.usage.index.lives import SeenRules, always
 from aclog.usage.index.tallies import DayTally
 from aclog.usage.index.usage_index import PROPERTIES_KEY, Batch, Run, UsageIndex
 from aclog.usage.rules import seen_rules
-from aclog.usage.window import HOUR, Coverage
+from aclog.usage.window import HOUR, LOST_DECISIONS, Coverage, UnreadAccesses, UnreadCounter, UnreadSpan
 
 # The coverage of a node's own decisions: when it was running, with or without requests.
 
@@ -491,6 +491,8 @@ class UsageKeeper:
     _number: int = field(default=0, init=False)
     _began: bool = field(default=False, init=False)
     _waiting: _Judged | None = field(default=None, init=False)
+    _lost: UnreadAccesses = field(factory=UnreadAccesses, init=False)
+    """Decisions that will not be in the index, for the next run to record."""
     _until: int = field(init=False)
     """The end of the drained decisions, in us since 1970."""
     _written: int = field(init=False)
@@ -556,9 +558,11 @@ class UsageKeeper:
         return had_waited
 
     def _judged(self) -> _Judged | None:
-        drained = self.recorder.drain()
+        drained, before = self.recorder.drain(), self._until
         since, until = self._covered()
+        span = min(before, since), max(before, until)
         self._note_left(drained)
+        self._note_lost(drained.uncounted.dropped, *span)
         if not drained.images:
             return None
         try:
@@ -567,6 +571,7 @@ class UsageKeeper:
             # it would fail again: its decisions are lost, and not covered
             dropped = sum(each.times for image in drained.images for each in image.counts)
             self._metrics.accesses.labels("dropped").inc(dropped)
+            self._note_lost(dropped, *span)
             raise
         is_whole = not drained.uncounted.dropped
         decisions = drained.uncounted.super_user + sum(each.times for image in drained.images for each in image.counts)
@@ -577,9 +582,11 @@ class UsageKeeper:
             settings=_settings(self.settings),
             at=until // 1000,
             coverage=hourly_coverage(self.broker, since, until, decisions) if is_whole else Coverage.nothing(),
+            unread=self._lost,
             batch=Batch(self._stream, self._number),
             cluster_id=self.cluster_id,
         )
+        self._lost = UnreadAccesses()
         if not is_whole:
             _log.warning(
                 "%s: no memory for %d decisions between two writes: they are lost",
@@ -587,6 +594,14 @@ class UsageKeeper:
                 drained.uncounted.dropped,
             )
         return _Judged(run, tally, drained, until)
+
+    def _note_lost(self, decisions: int, since: int, until: int) -> None:
+        """Note decisions that any ACL may have made, between two times (us since 1970): they are unread accesses."""
+        if not decisions:
+            return
+        lost = UnreadCounter()
+        lost.add(None, None, LOST_DECISIONS, UnreadSpan(decisions, since, until), broker=self.broker)
+        self._lost = UnreadAccesses.sum_of((self._lost, lost.total))
 
     def _covered(self) -> tuple[int, int]:
         """Return from when to when the interval is that was just drained, in us since 1970."""

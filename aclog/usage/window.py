@@ -144,6 +144,8 @@ OLDER_INDEX: Final = "OLDER_INDEX"
 """The reason for unread accesses of an index that did not record them."""
 LOST_RECORDS: Final = "LOST_RECORDS"
 """The reason for records of a topic that were removed before they were read."""
+LOST_DECISIONS: Final = "LOST_DECISIONS"
+"""The reason for decisions of a node that did not get into its index."""
 
 EARLIEST, LATEST = -(1 << 62), 1 << 62
 """Times before and after all others, in us since 1970."""

@@ -16,8 +16,11 @@ from aclog.authorizer.codes import AclOperation, AclPermissionType, PatternType,
 from aclog.authorizer.interface import Action, AuthorizerNotReadyError, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.server.usage_index import AccessRecorder, UsageKeeper
-from aclog.usage.index.usage_index import UsageIndex
+from aclog.server.usage_index import AccessRecorder, ImageAccesses, IntervalJudge, UsageKeeper, hourly_coverage
+from aclog.usage.index.usage_index import Run, UsageIndex
+from aclog.usage.unused import ANSWERS, Answer, StateRules, Unjudged
+from aclog.usage.unused_report import UnusedQuestion, UnusedReport
+from aclog.usage.window import DAY, EARLIEST, LATEST, LOST_DECISIONS
 from tests.support.builders import acls
 from tests.support.models.engine_answers import decided, engine
 from tests.support.models.estates import Request
@@ -281,6 +284,49 @@ def test_without_memory_accesses_are_lost_and_not_covered(tmp_path, caplog):
     with UsageIndex.open(tmp_path / "index") as index:
         assert index.runs()[0].accesses == node.count("judged")
         assert sum(len(index.coverage().of_broker(each)) for each in index.coverage().brokers) <= 1
+
+
+def test_a_rule_that_a_lost_decision_may_have_used_is_not_judged(tmp_path):
+    image = AclsImage.empty().apply([acls.acl_record(UUID(int=5), acls.acl("pay", "User:a"))])
+    now = time.time_ns() // 1000
+    rules = IntervalJudge(SETTINGS).judged([ImageAccesses(1, now - 3 * DAY, image, [])])[0]
+    with UsageIndex.create(tmp_path / "index") as index:
+        index.take(
+            Run(rules=rules, source="node 7", settings={}, at=0, coverage=hourly_coverage("7", now - 3 * DAY, now, 0)),
+            [],
+        )
+    node = Node(tmp_path / "index", most_bytes=5_000, interval=3600, start=False)
+    node.load(image)
+    node.asks("User:b", AclOperation.READ, *(f"name {n}" for n in range(100)))
+    node.asks("User:a", AclOperation.READ, "pay")  # no memory is left for it
+    node.keeper.start()
+    wait_until(lambda: node.count("dropped"))
+    node.keeper.close()
+    with UsageIndex.open(tmp_path / "index") as index:
+        unread = index.unread(now, LATEST)
+        report = UnusedReport.of(index, StateRules.of(image), UnusedQuestion(days=1, gap=DAY)).unused
+    assert unread.by_reason() == {LOST_DECISIONS: node.count("dropped")}
+    assert not unread.between(0, now - DAY)
+    assert ANSWERS[report.judgement.answer[0]] is Answer.NOT_JUDGED
+    assert report.judgement.unjudged.tolist() == [Unjudged.UNREAD]
+
+
+def test_decisions_that_cannot_be_judged_are_recorded_by_the_next_run(tmp_path, monkeypatch):
+    node, judged = Node(tmp_path / "index", start=False), IntervalJudge.judged
+    node.load(node.image.apply([acls.acl_record(UUID(int=5), acls.acl("pay", "User:a"))]))
+    node.asks("User:a", AclOperation.READ, "pay")
+
+    def failing(judge, images):
+        monkeypatch.setattr(IntervalJudge, "judged", judged)
+        raise MemoryError
+
+    monkeypatch.setattr(IntervalJudge, "judged", failing)
+    node.keeper.start()
+    wait_until(lambda: node.metric("aclog_usage_index_failures_total"))
+    node.wait_for_writes()
+    node.keeper.close()
+    with UsageIndex.open(tmp_path / "index") as index:
+        assert index.unread(EARLIEST, LATEST).by_reason() == {LOST_DECISIONS: 1}
 
 
 def test_other_brokers_are_expected(tmp_path):
