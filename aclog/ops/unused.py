@@ -177,6 +177,11 @@ def why_unjudged(result: Unused, number: int) -> str:
     why = Unjudged(int(result.judgement.unjudged[number]))
     if why is Unjudged.NOT_INDEXED:
         return "the index has not seen it in force: update it with these rules"
+    if why is Unjudged.YOUNG and result.lives.resettled is not None and result.lives.resettled[number]:
+        return (
+            "accesses were decided by other super users or another version of Kafka until "
+            f"{time_of(int(result.lives.begin[number]))}, after the window began"
+        )
     if why is Unjudged.YOUNG:
         return f"known to the index only since {time_of(int(result.lives.begin[number]))}, after the window began"
     if why is Unjudged.SILENCE:
@@ -288,7 +293,7 @@ def read_rule_uses(flags: "ReadAccesses", place: FoundPlace, acls: Sequence[Stan
 
 def _by_index(path: Path, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
     from aclog.usage.index.usage_index import UsageIndex
-    from aclog.usage.unused_report import lives_of
+    from aclog.usage.unused_report import lives_of, resettled
 
     with UsageIndex.open(path) as index:
         index.check_cluster(place.identity)
@@ -296,7 +301,8 @@ def _by_index(path: Path, place: FoundPlace, acls: Sequence[StandardAcl]) -> Rul
         if not len(coverage):
             raise ConfigError(f"--accesses {path}: holds no access yet: expected some, by aclog accesses index")
         state = _state_of(acls)
-        lives = lives_of(state, index.lives())
+        runs = index.runs()
+        lives = resettled(lives_of(state, index.lives()), state, runs, EARLIEST)
         numbers = lives.number[lives.number >= 0]
         last = index.last_use(np.unique(numbers))
         of_rules = {
@@ -304,7 +310,7 @@ def _by_index(path: Path, place: FoundPlace, acls: Sequence[StandardAcl]) -> Rul
             for at, (number, since) in enumerate(zip(lives.number.tolist(), lives.begin.tolist(), strict=True))
             if number >= 0
         }
-        by_presence = any(run.settings.get("allow_everyone") for run in index.runs())
+        by_presence = any(run.settings.get("allow_everyone") for run in runs)
         return RuleUses(
             source=str(path),
             first=int(coverage.first.min()),

@@ -506,14 +506,19 @@ class StateRules:
 
     def principals(self, numbers: Int64s) -> list[str]:
         """Return the principals of these ACLs, without an object for each."""
+        return [principal for principal, _ in self.subjects(numbers)]
+
+    def subjects(self, numbers: Int64s) -> list[tuple[str, str]]:
+        """Return the principals and hosts of these ACLs, without an object for each."""
         base, rows = self._base, self.rows[numbers[numbers < len(self.rows)]]
         starts = base.cell_rows
         cells = rows if isinstance(starts, range) else np.searchsorted(np.asarray(starts), rows, "right") - 1
         pairs = np.asarray(base.cell_pairs)[cells].tolist()
-        of_pair = {pair: split_pair(base.pairs.key(pair))[0] for pair in set(pairs)}
+        of_pair = {pair: split_pair(base.pairs.key(pair)) for pair in set(pairs)}
         of_base = iter([of_pair[pair] for pair in pairs])
         places = (numbers - len(self.rows)).tolist()
-        return [next(of_base) if at < 0 else self.added[at].acl.principal for at in places]
+        added = [(rule.acl.principal, rule.acl.host) for rule in self.added]
+        return [next(of_base) if at < 0 else added[at] for at in places]
 
     def in_text_order(self, which: Bools | None = None) -> Iterator[tuple[int, StandardAclWithId]]:
         """Yield the number and the ACL of all ACLs, or of the selected ones, in the order of `acls list`.
@@ -608,6 +613,8 @@ class RuleLives:
     """In us since 1970."""
     exact: Bools
     """Whether the begin is from a log; otherwise it is the beginning of the first run that saw the ACL."""
+    resettled: Bools | None = None
+    """Whether the begin is the end of accesses that were evaluated by other settings than the last ones."""
 
     def older_than(self, start: int, first_access: int | None) -> Bools:
         """Return which ACLs are known to be at least as old as a window (us since 1970).

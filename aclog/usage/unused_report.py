@@ -1,17 +1,19 @@
 """The report of unused ACLs: a state's ACLs that the days of an index do not need, with details."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 from attrs import evolve
 from pyroaring import BitMap
 
+from aclog.authorizer.acl import is_cidr
+from aclog.authorizer.codes import WILDCARD_PRINCIPAL
 from aclog.metalog.columns import Bools, Bytes, Int64s
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.values import frozen
 from aclog.usage.index.lives import BEGIN_IS_EXACT, HAS_ID, Lives, digests
-from aclog.usage.index.usage_index import UsageIndex
+from aclog.usage.index.usage_index import KAFKA, RunRecord, UsageIndex
 from aclog.usage.index.used import LastUse, Used
 from aclog.usage.unused import (
     HeardHours,
@@ -23,7 +25,7 @@ from aclog.usage.unused import (
     first_heard,
     places_of,
 )
-from aclog.usage.window import DAY, LATEST, Coverage
+from aclog.usage.window import DAY, EARLIEST, LATEST, Coverage
 
 NO_BROKER = "none"
 """The name of lines without a broker, where brokers are named."""
@@ -70,6 +72,7 @@ class UnusedReport:
         window = JudgedWindow.ending(until, question.days, gap=question.gap)
         expected = _expected(coverage, question.ignored)
         lives, use = index.lives(), index.window(window.first_day, window.last_day)
+        runs = index.runs()
         broker_hours = {broker: _hours(coverage, broker) for broker in coverage.brokers}
         window_use = WindowUse(
             matched=_mask(use.matched, len(lives)),
@@ -78,10 +81,11 @@ class UnusedReport:
             sets=index.sets(use.sets),
             broker_hours={broker: broker_hours[broker] for broker in expected},
             first_access=first_heard(broker_hours.values(), window.start),
-            allow_everyone=any(run.settings.get("allow_everyone") for run in index.runs()),
+            allow_everyone=any(run.settings.get("allow_everyone") for run in runs),
             unread=index.unread(window.start, (window.last_day + 1) * DAY - 1),
         )
-        unused = Unused.of(rules, lives_of(rules, lives), window_use, window)
+        rule_lives = resettled(lives_of(rules, lives), rules, runs, window.start)
+        unused = Unused.of(rules, rule_lives, window_use, window)
         return cls(unused=unused, index=index, expected=expected)
 
     def without_removals(self, unknown: str = "") -> "UnusedReport":
@@ -122,6 +126,51 @@ def lives_of(rules: StateRules, lives: Lives) -> RuleLives:
         begin=np.maximum(begin, since),
         exact=lives.has(BEGIN_IS_EXACT)[number] | (since > begin),
     )
+
+
+def resettled(lives: RuleLives, rules: StateRules, runs: Sequence[RunRecord], start: int) -> RuleLives:
+    """Return the lives without the time before the settings of the last run, for ACLs that these settings concern.
+
+    An access of a former super user was decided without ACLs, and a host that is a range matches only in some versions
+    of Kafka: such an access would be decided differently now, and the index does not have it. Runs that end before
+    `start` (us since 1970) do not count.
+    """
+    present = runs[-1].settings if runs else {}
+    ended, ranges_ended = dict[str, int](), EARLIEST
+    for run in runs:
+        if run.last is None or run.last < start:
+            continue
+        for principal in _super_users(run.settings) - _super_users(present):
+            ended[principal] = max(ended.get(principal, EARLIEST), run.last)
+        if _ranges(run.settings) != _ranges(present):
+            ranges_ended = max(ranges_ended, run.last)
+    if not ended and ranges_ended == EARLIEST:
+        return lives
+    latest = max(ended.values(), default=EARLIEST)
+    by_presence = any(run.settings.get("allow_everyone") for run in runs)
+    since = np.full(len(rules), EARLIEST, np.int64)
+    for number, (principal, host) in enumerate(rules.subjects(np.arange(len(rules)))):
+        is_for_all = by_presence or principal == WILDCARD_PRINCIPAL or ":" not in principal
+        since[number] = max(
+            latest if is_for_all else ended.get(principal, EARLIEST), ranges_ended if is_cidr(host) else EARLIEST
+        )
+    is_later = (since > EARLIEST) & (since >= lives.begin)
+    return evolve(
+        lives,
+        begin=np.where(is_later, since + 1, lives.begin),
+        exact=lives.exact | is_later,
+        resettled=is_later,
+    )
+
+
+def _ranges(settings: Mapping[str, object]) -> tuple[bool, object]:
+    """Return whether hosts that are ranges match, and whether that depends on the time of an access."""
+    return bool(settings.get("cidr")), settings.get(KAFKA)
+
+
+def _super_users(settings: Mapping[str, object]) -> frozenset[str]:
+    principals = settings.get("super_users")
+    return frozenset(map(str, principals)) if isinstance(principals, list) else frozenset()
 
 
 def _life_numbers(keys: Bytes, among: Bytes, eligible: Bools) -> Int64s:

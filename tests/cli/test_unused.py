@@ -92,6 +92,32 @@ def test_what_is_unused_and_the_change_that_removes_it(place):
     assert aclog(*UNUSED, *NINE, "--out", "acls.jsonl").complaint.startswith("acls.jsonl: exists already")
 
 
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [(("--super-users", "User:a", "--kafka-version", "4.4"), "4.4"), (("--kafka-version", "4.3"), "4.4")],
+)
+def test_accesses_that_other_settings_decided_prove_nothing(tmp_path, monkeypatch, before, now):
+    """The rules of a former super user, and ranges before Kafka 4.4, would be needed by the same accesses today."""
+    monkeypatch.chdir(tmp_path)
+    allows = [rule("User:a", "READ", "ALLOW"), rule("User:b", "READ", "ALLOW"), rule("User:c", "READ", "ALLOW")]
+    allows[0]["host"] = "10.0.0.0/8"
+    (tmp_path / "acls.jsonl").write_text("\n".join(map(json.dumps, allows)))
+    days = [[access(0), access(1)], [access(day, principal="User:b") for day in (2, 3, 4)]]
+    words = ("--acls", "acls.jsonl", "--index", "index")
+    for number, (settings, accesses) in enumerate(zip((before, ("--kafka-version", now)), days, strict=True)):
+        (tmp_path / f"{number}.jsonl").write_text("".join(f"{line(each)}\n" for each in accesses))
+        aclog("usage-index", *words, "--accesses", f"{number}.jsonl", *settings).ok()
+    whole = ("--days", "4", "--gap", "9d")
+    never = ("NEVER_MATCHED", True)
+    assert answers(*whole) == {"User:a": ("NOT_JUDGED", False), "User:b": ("NEEDED", False), "User:c": never}
+    assert (
+        "User:a READ on TOPIC LITERAL 'orders' from 10.0.0.0/8: accesses were decided by" in aclog(*UNUSED, *whole).out
+    )
+    proof = aclog(*UNUSED, *whole, "--accesses", "0.jsonl", "--accesses", "1.jsonl")
+    assert "5 accesses of the window decided again without the removable rules: all the same" in proof.err
+    assert answers("--days", "1", "--gap", "9d")["User:a"] == never
+
+
 def test_a_log_that_the_index_has_not_seen_refutes_it(place):
     (place / "later.jsonl").write_text(line(access(5, principal="User:b")).replace('"READ"', '"WRITE"'))
     said = aclog(*UNUSED, *NINE, "--accesses", "later.jsonl", "--out", "change.jsonl")
