@@ -18,13 +18,22 @@ from aclog.pipeline.accesses.ingestion import Kind, Layout
 from aclog.pipeline.accesses.kafka_log import ACCESS_SCHEMA, NoFilesError, Splitter, readable_errors
 from aclog.pipeline.accesses.table_formats import check_loose, form_of_files, named_table, read_parquet
 from aclog.usage.accesses.access_batch import AccessForm
+from aclog.usage.accesses.access_log import INCOMPLETE
 
 TOPIC_SCHEME: Final = "kafka://"
+
+
+def _names_without(beginning: str) -> str:
+    """Return the glob of Hadoop for all names but those that begin so."""
+    shorter = (beginning[:end] for end in range(1, len(beginning)))  # a name that ends before it differs
+    others = (f"{beginning[:at]}[!{character}]*" for at, character in enumerate(beginning))
+    return f"{{{','.join((*shorter, *others))}}}"
+
 
 _FILES: Final = {
     "maxFileAge": "36500d",  # by default Spark skips files that are a week older than the newest one, without a notice
     "maxBytesPerTrigger": str(256 << 20),
-    "pathGlobFilter": "{[!0]*,0[!0]*,00[!-]*}",  # not the marker of an incomplete output
+    "pathGlobFilter": _names_without(f"{INCOMPLETE}."),  # not the marker of an incomplete output
 }
 _RECORDS: Final = {
     "kafka.isolation.level": "read_committed",

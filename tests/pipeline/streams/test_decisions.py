@@ -99,6 +99,21 @@ def test_each_access_is_decided_once_by_the_acls_of_its_time(spark, tmp_path):
         assert not staged.exists()
 
 
+def test_files_of_all_names_but_markers_are_read(spark, tmp_path):
+    """Also of those that are the beginning of a marker's name, as of the hour 00."""
+    followed = FollowedRules.of(write_log(tmp_path / "log", *BATCHES, times=TIMES), Settings())
+    (tmp_path / "in").mkdir()
+    names = ["0", "00", "00-15.log", "00-incomplete", "00-incompletely.log", "01", "a"]
+    for name in names:
+        (tmp_path / "in" / name).write_text(line(name, 15_000))
+    accesses = AccessStream.of(spark, str(tmp_path / "in"))
+    (tmp_path / "in" / "00-incomplete.json.gz").write_text("no gzip")
+    with stream_output(spark, tmp_path / "out", None, {}) as output:
+        stream = DecidedStream(spark=spark, accesses=accesses, followed=followed, output=output, report=lambda _: None)
+        finished(lambda: stream.start(to_end=True))
+    assert sorted(written(tmp_path)) == names
+
+
 def test_lost_permissions_of_parquet_files(spark, tmp_path, capsys):
     """All columns are kept; an access that was allowed within a period before is listed, with the change."""
     followed = FollowedRules.of(write_log(tmp_path / "log", *BATCHES, times=TIMES), Settings())
