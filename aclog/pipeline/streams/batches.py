@@ -87,7 +87,8 @@ class StreamOutput:
         target = storage.joined(directory, name)
         if not self._exists(target):
             staged = storage.joined(self.at, _STAGING, f"{table or 'rows'}-{number}-{secrets.token_hex(4)}")
-            frame.repartition(1).write.parquet(staged)
+            # one file, also in a session that limits its rows
+            frame.repartition(1).write.option("maxRecordsPerFile", 0).parquet(staged)
             self._rename(staged, target)
         elif number > self.begun:
             raise _written(target)

@@ -19,7 +19,7 @@ from aclog.pipeline.streams.sources import AccessStream
 from aclog.usage.rules import FollowedRules
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, removal
-from tests.support.spark.session import finished
+from tests.support.spark.session import finished, settings
 
 BATCHES, TIMES = [[acl(1, name="t", principal="User:a")], [acl(2)], [removal(1)]], [10_000, 20_000, 30_000]
 REQUEST = {"principal": "User:a", "host": "10.0.0.1", "operation": "READ", "resourceType": "TOPIC", "resourceName": "t"}
@@ -112,6 +112,15 @@ def test_files_of_all_names_but_markers_are_read(spark, tmp_path):
         stream = DecidedStream(spark=spark, accesses=accesses, followed=followed, output=output, report=lambda _: None)
         finished(lambda: stream.start(to_end=True))
     assert sorted(written(tmp_path)) == names
+
+
+def test_a_batch_is_one_file(spark, tmp_path):
+    followed = FollowedRules.of(write_log(tmp_path / "log", *BATCHES, times=TIMES), Settings())
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.jsonl").write_text("".join(line(number, 15_000) for number in range(5)))
+    with settings(spark, {"spark.sql.files.maxRecordsPerFile": "2"}):
+        run(spark, tmp_path, followed)
+    assert len(written(tmp_path)) == 5
 
 
 def test_lost_permissions_of_parquet_files(spark, tmp_path, capsys):

@@ -10,6 +10,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline import storage
 from aclog.pipeline.streams.batches import stream_output
 from tests.support.spark.access_logs import audit_text
+from tests.support.spark.session import settings
 
 
 def lines(*names):
@@ -62,6 +63,13 @@ def test_lines_of_new_files_are_appended_once(spark, lake, tmp_path, capsys):
         ingest_stream_command(
             spark, [f"{lake}/logs"], f"{lake}/other", IngestFlags(kind="csv"), AppendFlags(append=True), ReportFlags()
         )
+
+
+def test_a_batch_is_one_file(spark, lake):
+    out = f"{lake}/table"
+    limited = settings(spark, {"spark.sql.files.maxRecordsPerFile": "2"})
+    with limited, stream_output(spark, out, None, {}) as output, output.published(spark.range(5), 0) as written:
+        assert written.count() == 5
 
 
 def test_the_newest_process_continues_a_stream(spark, lake, tmp_path):
