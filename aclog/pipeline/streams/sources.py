@@ -87,6 +87,11 @@ class AccessStream:
                 raise ConfigError(f"{inner}: a table of Delta, Iceberg or Hudi: expected files, or a topic of Kafka")
             form = _form(spark, inner) if kind is None else None
             if form in {AccessForm.PARQUET, AccessForm.ORC}:
+                if timezone != "UTC" or columns:
+                    raise ConfigError(
+                        f"{inner}: --timezone and --column are of lines, and these are files of {form.value}: expected "
+                        "times in UTC, and columns under their own names"
+                    )
                 return _of_tables(spark, inner, form, options)
             layout = Layout.of(spark, _lines_kind(kind, inner), timezone, columns)
             return _of_lines(spark, inner, layout, options)

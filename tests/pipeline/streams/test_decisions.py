@@ -155,6 +155,11 @@ def test_a_stream_needs_files_and_lines(spark, tmp_path):
         AccessStream.of(spark, str(tmp_path / "none"))
     with pytest.raises(ConfigError, match="expected kafka-log, events-jsonl, jsonl, or no --kind"):
         AccessStream.of(spark, str(tmp_path), kind="csv")
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.Table.from_pylist([REQUEST]), tmp_path / "in" / "1.parquet")
+    for how in ({"timezone": "Europe/Berlin"}, {"columns": {"principal": "who"}}):
+        with pytest.raises(ConfigError, match="--timezone and --column are of lines, and these are files of parquet"):
+            AccessStream.of(spark, str(tmp_path / "in"), **how)
     with pytest.raises(ConfigError, match="expected --packages org"):
         AccessStream.of(spark, "kafka://localhost:9092/accesses")
     with pytest.raises(ConfigError, match="expected kafka://HOST:PORT"):
