@@ -115,11 +115,13 @@ def of_millis(value: Column) -> Column:
 def of_nanos(value: Column, timezone: str, *, adjusted: bool) -> Column:
     """Return the TIMESTAMP of ns since 1970, which are local to a zone unless they are `adjusted` to UTC.
 
-    A number that would be in the first days of 1970 is in ms: of a file with another schema than the first one.
+    Smaller numbers, which would be ns of the years before Kafka, are of files with another schema than the first one,
+    whose columns of times Spark reads as numbers too: in ms, or in us.
     """
     # decimals: a double cannot hold every number of ns
     micros = (value.cast("decimal(20,0)") / F.lit(1000).cast("decimal(4,0)")).cast("long")
-    time = F.timestamp_micros(micros)
+    is_micros = value.between(_YEAR_1 * 1000, _YEAR_9999 * 1000 + 999)
+    time = F.timestamp_micros(F.when(is_micros, value).otherwise(micros))
     time = time if adjusted else F.to_utc_timestamp(time, timezone)
     return F.when(value.between(_YEAR_1, _YEAR_9999), of_millis(value)).otherwise(time)
 

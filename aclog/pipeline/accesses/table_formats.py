@@ -203,16 +203,17 @@ def read_parquet(spark: SparkSession, paths: Sequence[str]) -> tuple[DataFrame, 
 
 
 def _nanos_columns(spark: SparkSession, files: Sequence[str]) -> dict[str, bool]:
-    """Return the columns in ns of the first file, from which Spark takes the schema of all."""
+    """Return the columns in ns of the first file by its path, from which Spark takes the schema of all."""
     columns: dict[str, bool] = {}
+    first = sorted(files, key=unquote)[:1]  # in no order
     if is_connect(spark):
-        for file in files[:1]:
+        for file in first:
             schema = _footer_schema(spark, unquote(file))
             nanos = (field for field in schema if pa.types.is_timestamp(field.type) and field.type.unit == "ns")
             columns |= {field.name: field.type.tz is not None for field in nanos}
         return columns
     jvm: Any = spark.sparkContext._jvm
-    for file in files[:1]:
+    for file in first:
         path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(file))
         configuration = spark.sparkContext._jsc.hadoopConfiguration()
         source = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, configuration)

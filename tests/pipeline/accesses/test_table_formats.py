@@ -69,6 +69,12 @@ def partitioned(path: Path) -> None:
         pq.write_table(table.drop_columns(["operation", "resourceName"]), place / "part-0.parquet")
 
 
+def nanos_and_other_units(path: Path) -> None:
+    """The first file has ns, others what other writers have."""
+    for number, unit in enumerate(["ns", *["us"] * 7]):
+        pq.write_table(rows([str(number), "x"], pa.timestamp(unit, tz="UTC")), path / f"{number}.parquet")
+
+
 def without_ending(path: Path) -> None:
     pq.write_table(rows(), path / "part-00000")
 
@@ -82,7 +88,8 @@ def orc_without_ending(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "write", [upper, nanos, nanos_in_utc, partitioned, without_ending, orc_file, orc_without_ending]
+    "write",
+    [upper, nanos, nanos_in_utc, nanos_and_other_units, partitioned, without_ending, orc_file, orc_without_ending],
 )
 def test_the_same_rows_with_and_without_spark(spark, tmp_path, write):
     write(tmp_path)
