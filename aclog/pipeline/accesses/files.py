@@ -38,6 +38,7 @@ from aclog.pipeline.accesses.table_formats import (
     check_loose,
     form_of_files,
     named_table,
+    names_as_text,
     read_parquet,
     table_frame,
 )
@@ -333,7 +334,6 @@ MALFORMED: Final = "_malformed"
 """The column with the text of an unreadable line or row, whose other columns are null; null in readable rows."""
 
 _SCALARS = {"string", "bigint", "double", "boolean", "timestamp", "date"}
-_INFER_PARTITIONS: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 def read_accesses(spark: SparkSession, path: str | Path, moment: TableMoment = NEWEST) -> DataFrame:
@@ -363,7 +363,8 @@ def read_accesses(spark: SparkSession, path: str | Path, moment: TableMoment = N
         check_loose(spark, files)
         if form is AccessForm.ORC:
             return rows_of_table(orc_frame(spark, place), place, {})
-        return rows_of_table(*_parquet(spark, place))
+        frame, nanos = read_parquet(spark, [place])
+        return rows_of_table(frame, place, nanos)
 
 
 def pinned_accesses(
@@ -416,22 +417,6 @@ def _is_parquet(name: str) -> bool:
     return name.endswith((".parquet", ".parq", ".pq"))
 
 
-def _parquet(spark: SparkSession, place: str) -> tuple[DataFrame, str, dict[str, bool]]:
-    frame, nanos = read_parquet(spark, [place])
-    kinds = {field.name.lower(): field.dataType for field in frame.schema.fields}
-    if all(isinstance(kinds.get(name.lower(), StringType()), StringType) for name in REQUEST_COLUMNS):
-        return frame, place, nanos
-    # a column of a directory's name: Spark would take the topic `007` for the number 7
-    before = spark.conf.get(_INFER_PARTITIONS)
-    spark.conf.set(_INFER_PARTITIONS, value=False)
-    if is_connect(spark):  # each job plans the frame anew: the setting stays
-        return spark.read.parquet(place), place, nanos
-    try:
-        return spark.read.parquet(place), place, nanos
-    finally:
-        spark.conf.set(_INFER_PARTITIONS, str(before))
-
-
 def orc_frame(spark: SparkSession, place: str) -> DataFrame:
     """Return the rows of ORC files.
 
@@ -439,12 +424,17 @@ def orc_frame(spark: SparkSession, place: str) -> DataFrame:
         ConfigError: times without a zone, in a JVM whose zone is not UTC; or times in a zone, before PySpark 4.2.
 
     """
+
+    def read() -> DataFrame:
+        return spark.read.orc(place)
+
     try:
-        frame = spark.read.orc(place)
+        frame = read()
         frame.schema  # noqa: B018 - with Spark Connect, it is analyzed only now
     except ParseException as error:
         check_zones_of_orc(place, str(error))
         raise
+    frame = names_as_text(spark, frame, read)
     if any(isinstance(field.dataType, TimestampType) for field in frame.schema.fields):
         zone = _zone_of_jvm(spark)
         if zone is not None:

@@ -1,7 +1,7 @@
 """Tables of Delta and Iceberg on Spark, by their packages, and the forms of files by their content."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType
+from pyspark.sql.types import LongType, StringType
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline import server_files
@@ -34,6 +34,7 @@ from aclog.usage.accesses.table_formats import (
     read_metadata,
     unreadable,
 )
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 
 # Where tables are: local directories are looked at as without Spark, others by one listing each.
 
@@ -184,22 +185,57 @@ _NANOS: Final = re.compile(r"TIMESTAMP\(NANOS,(true|false)\)")
 _AS_LONG: Final = "spark.sql.legacy.parquet.nanosAsLong"
 
 
-def read_parquet(spark: SparkSession, paths: Sequence[str]) -> tuple[DataFrame, dict[str, bool]]:
+def read_parquet(
+    spark: SparkSession, paths: Sequence[str], texts: Collection[str] = REQUEST_COLUMNS
+) -> tuple[DataFrame, dict[str, bool]]:
     """Return the rows of Parquet files, and the columns of times in ns, which are BIGINT; True: in UTC.
 
-    If there are such columns, the session is set to read them. Errors are Spark's.
+    `texts`: columns that are text, also those in names of directories. If there are columns of times in ns, the
+    session is set to read them. Errors are Spark's.
     """
+
+    def read() -> DataFrame:
+        return spark.read.parquet(*paths)
+
+    frame, nanos = _read_parquet(spark, read)
+    return names_as_text(spark, frame, read, texts), nanos
+
+
+def _read_parquet(spark: SparkSession, read: Callable[[], DataFrame]) -> tuple[DataFrame, dict[str, bool]]:
     try:
-        frame = spark.read.parquet(*paths)
+        frame = read()
         frame.schema  # noqa: B018 - with Spark Connect, it is analyzed only now
     except AnalysisException as error:
         if _NANOS.search(str(error)) is None:
             raise
         spark.conf.set(_AS_LONG, value=True)
-        frame = spark.read.parquet(*paths)
+        frame = read()
     is_set = spark.conf.get(_AS_LONG, "false") == "true"  # by this, or by the user
     has_longs = any(isinstance(field.dataType, LongType) for field in frame.schema.fields)
     return frame, _nanos_columns(spark, frame.inputFiles()) if is_set and has_longs else {}
+
+
+_INFER_PARTITIONS: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
+
+
+def names_as_text(
+    spark: SparkSession, frame: DataFrame, read: Callable[[], DataFrame], texts: Collection[str] = REQUEST_COLUMNS
+) -> DataFrame:
+    """Return the frame, or, if one of these columns is no text, `read` it with names of directories as text.
+
+    Spark would take the topic of `resourceName=007` for the number 7.
+    """
+    kinds = {field.name.lower(): field.dataType for field in frame.schema.fields}
+    if all(isinstance(kinds.get(name.lower(), StringType()), StringType) for name in texts):
+        return frame
+    before = spark.conf.get(_INFER_PARTITIONS)
+    spark.conf.set(_INFER_PARTITIONS, value=False)
+    if is_connect(spark):  # each job plans the frame anew: the setting stays
+        return read()
+    try:
+        return read()
+    finally:
+        spark.conf.set(_INFER_PARTITIONS, str(before))
 
 
 def _nanos_columns(spark: SparkSession, files: Sequence[str]) -> dict[str, bool]:

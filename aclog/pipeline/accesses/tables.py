@@ -58,7 +58,7 @@ def rows_of_parquet(spark: SparkSession, paths: Sequence[str], columns: Mapping[
         for path in paths:
             if named_table(spark, path) is not None:
                 raise ConfigError(f"{path}: a table: expected files: the other commands read the table itself")
-        frame, nanos = read_parquet(spark, paths)
+        frame, nanos = read_parquet(spark, paths, [columns.get(name, name) for name in REQUEST_COLUMNS])
         check_found(frame, paths)
         check_loose(spark, frame.inputFiles())
     line = F.to_json(F.struct(*map(quoted, frame.columns)))

@@ -69,6 +69,20 @@ def partitioned(path: Path) -> None:
         pq.write_table(table.drop_columns(["operation", "resourceName"]), place / "part-0.parquet")
 
 
+def partitioned_by_numbers(path: Path) -> None:
+    for name in ("007", "1e3"):
+        place = path / f"resourceName={name}"
+        place.mkdir()
+        pq.write_table(rows().drop_columns(["resourceName"]), place / "part-0.parquet")
+
+
+def partitioned_orc(path: Path) -> None:
+    for name in ("007", "1e3"):
+        place = path / f"resourceName={name}"
+        place.mkdir()
+        orc.write_table(rows(kind=pa.timestamp("ns")).drop_columns(["resourceName"]), place / "part-0.orc")
+
+
 def nanos_and_other_units(path: Path) -> None:
     """The first file has ns, others what other writers have."""
     for number, unit in enumerate(["ns", *["us"] * 7]):
@@ -89,7 +103,18 @@ def orc_without_ending(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "write",
-    [upper, nanos, nanos_in_utc, nanos_and_other_units, partitioned, without_ending, orc_file, orc_without_ending],
+    [
+        upper,
+        nanos,
+        nanos_in_utc,
+        nanos_and_other_units,
+        partitioned,
+        partitioned_by_numbers,
+        partitioned_orc,
+        without_ending,
+        orc_file,
+        orc_without_ending,
+    ],
 )
 def test_the_same_rows_with_and_without_spark(spark, tmp_path, write):
     write(tmp_path)
@@ -111,6 +136,12 @@ def test_times_in_ns_of_a_zone(spark, tmp_path, adjusted, hours):
     ingested = ingest(spark, [str(tmp_path / "t.parquet")], "parquet", timezone="Europe/Berlin", columns={})
     (row,) = ingested.accesses.toArrow().to_pylist()
     assert row["timestamp"] == FIRST - timedelta(hours=hours)
+
+
+def test_a_topic_in_the_name_of_a_directory_is_ingested_as_text(spark, tmp_path):
+    partitioned_by_numbers(tmp_path)
+    table = ingest(spark, [str(tmp_path)], "parquet").accesses.toArrow()
+    assert set(table.column("resourceName").to_pylist()) == {"007", "1e3"}
 
 
 def test_files_of_several_forms_are_refused(spark, tmp_path):

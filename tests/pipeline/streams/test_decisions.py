@@ -123,6 +123,18 @@ def test_a_batch_is_one_file(spark, tmp_path):
     assert len(written(tmp_path)) == 5
 
 
+def test_a_column_in_names_of_directories_is_text(spark, tmp_path):
+    followed = FollowedRules.of(write_log(tmp_path / "log", *BATCHES, times=TIMES), Settings())
+    names = {name: value for name, value in REQUEST.items() if name != "resourceName"}
+    for name in ("007", "1e3"):
+        place = tmp_path / "in" / f"resourceName={name}"
+        place.mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist([names | {"timestamp": 15_000}]), place / "1.parquet")
+    run(spark, tmp_path, followed)
+    (path,) = (tmp_path / "out").glob("*.parquet")
+    assert sorted(pq.read_table(path).column("resourceName").to_pylist()) == ["007", "1e3"]
+
+
 def test_lost_permissions_of_parquet_files(spark, tmp_path, capsys):
     """All columns are kept; an access that was allowed within a period before is listed, with the change."""
     followed = FollowedRules.of(write_log(tmp_path / "log", *BATCHES, times=TIMES), Settings())
