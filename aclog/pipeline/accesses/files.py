@@ -40,6 +40,7 @@ from aclog.pipeline.accesses.table_formats import (
     named_table,
     names_as_text,
     read_parquet,
+    reader_settings,
     table_frame,
 )
 from aclog.pipeline.session import is_connect
@@ -424,9 +425,10 @@ def orc_frame(spark: SparkSession, place: str) -> DataFrame:
         ConfigError: times without a zone, in a JVM whose zone is not UTC; or times in a zone, before PySpark 4.2.
 
     """
+    settings = reader_settings(spark, [place])
 
     def read() -> DataFrame:
-        return spark.read.orc(place)
+        return spark.read.options(**settings).orc(place)
 
     try:
         frame = read()

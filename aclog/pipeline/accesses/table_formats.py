@@ -3,8 +3,9 @@
 import re
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from pyspark.sql.types import LongType, StringType
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline import server_files
+from aclog.pipeline.output_directory import place_of
 from aclog.pipeline.session import is_connect
 from aclog.pipeline.storage import local_path, names_in, path_here, read_bytes
 from aclog.pipeline.table_outputs import PACKAGES, missing_package
@@ -178,6 +180,42 @@ def _form(spark: SparkSession, file: str) -> AccessForm:
     return _LINES
 
 
+# Files in directories: Spark reads those below `NAME=VALUE`, or those in the named directory, and no others.
+
+
+def reader_settings(spark: SparkSession, paths: Sequence[str], *, grows: bool = False) -> dict[str, str]:
+    """Return the options by which Spark's reader of Parquet or ORC reads all files below these paths.
+
+    `grows`: directories may be added, which have the same columns in their names as those that exist.
+
+    Raises:
+        ConfigError: some files are in directories whose names have columns (NAME=VALUE), and others are not.
+
+    """
+    places: dict[tuple[tuple[str, ...], bool], str] = {}
+    for path in paths:
+        files = spark.read.format("binaryFile").option("recursiveFileLookup", value=True).load(path).inputFiles()
+        for file in files:
+            directories = _directories_below(path, file)
+            columns = tuple(name.partition("=")[0].lower() for name in directories if "=" in name)
+            places.setdefault((columns, len(columns) < len(directories)), file)
+    if any(columns for columns, _ in places) and (len(places) > 1 or any(is_other for _, is_other in places)):
+        some = " and ".join(map(unquote, sorted(places.values())[:2]))
+        raise ConfigError(
+            f"{some}: expected the same columns in the names of the directories of all files (NAME=VALUE), and no "
+            "other directories: Spark does not read the other files"
+        )
+    is_deep = any(is_other for _, is_other in places) or (grows and not any(columns for columns, _ in places))
+    return {"recursiveFileLookup": "true"} if is_deep else {}
+
+
+def _directories_below(path: str, file: str) -> tuple[str, ...]:
+    """Return the directories between a path or glob and a file, by its URI."""
+    place = place_of(path)
+    named = str(place.absolute()) if isinstance(place, Path) else urlsplit(place).path
+    return PurePosixPath(unquote(urlsplit(file).path)).parts[len(PurePosixPath(named).parts) : -1]
+
+
 # Columns of Parquet that Spark has no type for: TIMESTAMP(NANOS), the default of pandas and pyarrow.
 
 
@@ -193,9 +231,10 @@ def read_parquet(
     `texts`: columns that are text, also those in names of directories. If there are columns of times in ns, the
     session is set to read them. Errors are Spark's.
     """
+    settings = reader_settings(spark, paths)
 
     def read() -> DataFrame:
-        return spark.read.parquet(*paths)
+        return spark.read.options(**settings).parquet(*paths)
 
     frame, nanos = _read_parquet(spark, read)
     return names_as_text(spark, frame, read, texts), nanos

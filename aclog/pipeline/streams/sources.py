@@ -16,7 +16,13 @@ from aclog.metalog.values import frozen
 from aclog.pipeline.accesses.files import MALFORMED, listed_names, orc_frame, place_in, rows_of_table
 from aclog.pipeline.accesses.ingestion import Kind, Layout
 from aclog.pipeline.accesses.kafka_log import ACCESS_SCHEMA, NoFilesError, Splitter, readable_errors
-from aclog.pipeline.accesses.table_formats import check_loose, form_of_files, named_table, read_parquet
+from aclog.pipeline.accesses.table_formats import (
+    check_loose,
+    form_of_files,
+    named_table,
+    read_parquet,
+    reader_settings,
+)
 from aclog.usage.accesses.access_batch import AccessForm
 from aclog.usage.accesses.access_log import INCOMPLETE
 
@@ -125,8 +131,9 @@ def _of_tables(spark: SparkSession, place: str, form: AccessForm | None, options
         present, nanos = read_parquet(spark, [place])
     else:
         present = orc_frame(spark, place)
+    depth = reader_settings(spark, [place], grows=True)
     reader = spark.readStream.format("parquet" if form is AccessForm.PARQUET else "orc")
-    frame = reader.schema(present.schema).options(**{**_FILES, **options}).load(place)
+    frame = reader.schema(present.schema).options(**{**_FILES, **depth, **options}).load(place)
     return AccessStream(name=place, frame=frame, rows=lambda batch: rows_of_table(batch, place, nanos))
 
 

@@ -89,6 +89,18 @@ def nanos_and_other_units(path: Path) -> None:
         pq.write_table(rows([str(number), "x"], pa.timestamp(unit, tz="UTC")), path / f"{number}.parquet")
 
 
+def in_directories(path: Path) -> None:
+    for number, place in enumerate((path, path / "broker 1", path / "broker-2" / "old")):
+        place.mkdir(parents=True, exist_ok=True)
+        pq.write_table(rows([str(number), "x"]), place / "part-0.parquet")
+
+
+def orc_in_directories(path: Path) -> None:
+    for number, place in enumerate((path / "broker-1", path / "broker-2")):
+        place.mkdir()
+        orc.write_table(rows([str(number), "x"], pa.timestamp("ns")), place / "part-0.orc")
+
+
 def without_ending(path: Path) -> None:
     pq.write_table(rows(), path / "part-00000")
 
@@ -111,6 +123,8 @@ def orc_without_ending(path: Path) -> None:
         partitioned,
         partitioned_by_numbers,
         partitioned_orc,
+        in_directories,
+        orc_in_directories,
         without_ending,
         orc_file,
         orc_without_ending,
@@ -142,6 +156,15 @@ def test_a_topic_in_the_name_of_a_directory_is_ingested_as_text(spark, tmp_path)
     partitioned_by_numbers(tmp_path)
     table = ingest(spark, [str(tmp_path)], "parquet").accesses.toArrow()
     assert set(table.column("resourceName").to_pylist()) == {"007", "1e3"}
+
+
+def test_files_that_spark_would_not_read_are_refused(spark, tmp_path):
+    """Beside directories with columns in their names, it reads no files of other directories."""
+    partitioned_by_numbers(tmp_path)
+    pq.write_table(rows(), tmp_path / "a.parquet")
+    for read in (lambda: read_accesses(spark, tmp_path), lambda: ingest(spark, [str(tmp_path)], "parquet")):
+        with pytest.raises(ConfigError, match=r"a\.parquet and .*: expected the same columns in the names"):
+            read()
 
 
 def test_files_of_several_forms_are_refused(spark, tmp_path):

@@ -135,6 +135,18 @@ def test_a_column_in_names_of_directories_is_text(spark, tmp_path):
     assert sorted(pq.read_table(path).column("resourceName").to_pylist()) == ["007", "1e3"]
 
 
+def test_tables_in_directories_are_read(spark, tmp_path):
+    """Of any depth, also if the first one is added later."""
+    followed = FollowedRules.of(write_log(tmp_path / "log", *BATCHES, times=TIMES), Settings())
+    for number, name in enumerate((".", "broker-1", "broker-2/old")):
+        place = tmp_path / "in" / name
+        place.mkdir(parents=True)
+        rows = [REQUEST | {"timestamp": 15_000, "request": str(number)}]
+        pq.write_table(pa.Table.from_pylist(rows), place / "1.parquet")
+        run(spark, tmp_path, followed)
+    assert sorted(written(tmp_path)) == ["0", "1", "2"]
+
+
 def test_lost_permissions_of_parquet_files(spark, tmp_path, capsys):
     """All columns are kept; an access that was allowed within a period before is listed, with the change."""
     followed = FollowedRules.of(write_log(tmp_path / "log", *BATCHES, times=TIMES), Settings())
