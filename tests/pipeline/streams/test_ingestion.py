@@ -65,6 +65,22 @@ def test_lines_of_new_files_are_appended_once(spark, lake, tmp_path, capsys):
         )
 
 
+def test_paths_with_the_same_files_are_refused(spark, lake, tmp_path):
+    """Each path is a source of its own, so Spark would read these files once for each."""
+    (tmp_path / "lake" / "logs" / "broker-1").mkdir(parents=True)
+    (tmp_path / "lake" / "logs" / "broker-1" / "a.log").write_text(lines("a"))
+    (tmp_path / "lake" / "empty").mkdir()
+    logs, flags = f"{lake}/logs", (IngestFlags(), AppendFlags(append=True), ReportFlags())
+    for out, other, complaint in (
+        ("a", logs, "named twice"),
+        ("b", f"{lake}/*/broker-1", r"a\.log: is in .*/logs"),
+    ):
+        with pytest.raises(ConfigError, match=complaint):
+            ingest_stream_command(spark, [logs, other], f"{lake}/{out}", *flags)
+    assert ingest_stream_command(spark, [logs, f"{lake}/empty"], f"{lake}/other", *flags) == 0
+    assert spark.read.parquet(f"{lake}/other/accesses").count() == 1
+
+
 def test_a_batch_is_one_file(spark, lake):
     out = f"{lake}/table"
     limited = settings(spark, {"spark.sql.files.maxRecordsPerFile": "2"})
