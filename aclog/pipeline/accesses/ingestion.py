@@ -1,6 +1,7 @@
 """Ingestion of access logs into tables of accesses and rejects, once or as they grow; no line is dropped silently."""
 
 import os
+import re
 import secrets
 import shutil
 import sqlite3
@@ -686,7 +687,9 @@ def _commit(
 def _rows(spark: SparkSession, layout: Layout, new: Sequence[Part]) -> DataFrame:
     if layout.is_lines:
         return layout.of_lines(lines_of(spark, new), files=True)
-    return layout.of_files(spark, [part.content.path for part in new], files=True)
+    # Spark takes each path for a glob, in which `a[1].csv` is a1.csv
+    names = [re.sub(r"[][{}*?\\]", r"\\\g<0>", part.content.path) for part in new]
+    return layout.of_files(spark, names, files=True)
 
 
 def _check_sizes(pins: PinnedFiles) -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from aclog.metalog.errors import ConfigError, LockedError
 from aclog.pipeline.accesses import ingest, ingestion, read_accesses, write
@@ -58,6 +60,18 @@ def taking(spark, tmp_path):
             return append(spark, [str(place) for place in places or (tmp_path / "broker-1",)], layout, ledger, **limits)
 
     return take
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_name_with_characters_of_a_glob_is_no_glob(tmp_path, taking, logs, kind):
+    row = {"principal": "User:a", "host": "10.0.0.1", "operation": "READ", "resourceType": "TOPIC"}
+    names = ["a1", "a[1]", "a{1,2}", "b\\"]
+    for number, name in enumerate(names):
+        table = pa.Table.from_pylist([row | {"resourceName": f"t-{number}"}])
+        write = pq.write_table if kind == "parquet" else csv.write_csv
+        write(table, logs / f"{name}.{kind}")
+    assert taking(kind=kind).counts.accesses == 4
+    assert held(tmp_path / "out") == once(range(4))
 
 
 @pytest.mark.tier("test")
