@@ -143,11 +143,29 @@ class TableOutput:
         """Write a small table."""
         self.write(frame_of(self.spark, rows), table)
 
+    def last_batch(self, stream: str, table: str = "") -> int | None:
+        """Return the number of the last batch of a stream in a table, None without one. `stream` is its random name."""
+        place, application = self.place(table), _application(stream, table)
+        if self.form is OutFormat.ICEBERG:
+            if not self.exists(table):
+                return None
+            summary = F.col("summary")
+            self.spark.catalog.refreshTable(place)
+            snapshots = self.spark.table(f"{place}.snapshots").where(summary[_APPLICATION] == application)
+            newest = snapshots.select(F.max(summary[_BATCH].cast("long")).alias("newest")).collect()[0]["newest"]
+            return None if newest is None else int(newest)
+        jvm: Any = self.spark.sparkContext._jvm
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(self.spark._jsparkSession, place)
+        newest = log._2().transactions().get(application)
+        return int(newest.get()) if newest.isDefined() else None
+
     def write_batch(self, frame: DataFrame, stream: str, number: int, table: str = "") -> None:
         """Write a batch of a stream, unless it has been. `stream` is its random name."""
-        rows, application = with_day(frame) if self.by_day else frame, f"{stream}-{table}"
+        rows, application = with_day(frame) if self.by_day else frame, _application(stream, table)
         if self.form is OutFormat.ICEBERG:
-            self._write_iceberg_batch(rows, application, number, table)
+            last = self.last_batch(stream, table)
+            if last is None or last < number:
+                self._write_iceberg_batch(rows, application, number, table)
             return
         writer = rows.write.format("delta").mode("append")
         writer = writer.options(txnAppId=application, txnVersion=number)
@@ -170,16 +188,17 @@ class TableOutput:
         if not self.exists(table):
             empty = rows.limit(0).writeTo(place).using("iceberg")
             (empty.partitionedBy(F.col(DAY)) if self.by_day else empty).create()
-        summary, session = F.col("summary"), rows.sparkSession
-        session.catalog.refreshTable(place)
-        snapshots = session.table(f"{place}.snapshots").where(summary[_APPLICATION] == application)
-        newest = snapshots.select(F.max(summary[_BATCH].cast("long")).alias("newest")).collect()[0]["newest"]
-        if newest is None or newest < number:
-            properties: Mapping[str, str] = {_APPLICATION: application, _BATCH: str(number)}
-            writer = rows.writeTo(place)
-            for name, value in properties.items():
-                writer = writer.option(f"snapshot-property.{name}", value)
-            writer.append()
+        rows.sparkSession.catalog.refreshTable(place)
+        writer = rows.writeTo(place)
+        properties: Mapping[str, str] = {_APPLICATION: application, _BATCH: str(number)}
+        for name, value in properties.items():
+            writer = writer.option(f"snapshot-property.{name}", value)
+        writer.append()
+
+
+def _application(stream: str, table: str) -> str:
+    """Return the name of a table's stream, by which the table numbers its batches."""
+    return f"{stream}-{table}"
 
 
 WHOLE: Final = {"partitionOverwriteMode": "static"}

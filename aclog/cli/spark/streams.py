@@ -246,6 +246,7 @@ def ingest_stream_command(
     """
     from aclog.cli.spark.commands import STDOUT, write_summary
     from aclog.pipeline.accesses import Counts, Layout, RejectRateError
+    from aclog.pipeline.accesses.tables import SCHEMAS
     from aclog.pipeline.output_directory import place_of
     from aclog.pipeline.streams.batches import stream_output
     from aclog.pipeline.streams.ingestion import IngestedStream
@@ -261,7 +262,7 @@ def ingest_stream_command(
 
     stated = {"command": "ingest", "paths": " ".join(paths), "kind": layout.kind.value, "timezone": layout.zone}
     checkpoint = None if appending.checkpoint is None else place_of(appending.checkpoint)
-    with stream_output(spark, out, checkpoint, stated, form, by_day=by_day) as output:
+    with stream_output(spark, out, checkpoint, stated, form, names=SCHEMAS, by_day=by_day) as output:
         stream = IngestedStream(
             spark=spark,
             paths=paths,

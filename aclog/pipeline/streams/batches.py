@@ -18,7 +18,7 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -74,12 +74,23 @@ class StreamOutput:
         if self.tables is None:
             yield self.spark.read.parquet(self._publish_file(frame, number, table))
             return
+        self._check_begun(self.tables, number, table)
         rows = frame.persist(StorageLevel.DISK_ONLY)  # a table has other batches too
         try:
             self.tables.write_batch(rows, self.token, number, table)
             yield rows
         finally:
             rows.unpersist()
+
+    def _check_begun(self, tables: TableOutput, number: int, table: str) -> None:
+        """Refuse a batch that this process has begun, and the table has: its rows may be others, and would be lost."""
+        last = tables.last_batch(self.token, table)
+        if last is not None and last >= number > self.begun:
+            raise ConfigError(
+                f"{tables.place(table)}: has batch {last} of this stream, and its checkpoint {self.checkpoint} has no "
+                f"batch after {self.begun}: another process writes to it, or the checkpoint is an older copy: expected "
+                "one process, and the checkpoint of the last one; or a new table, with a new checkpoint"
+            )
 
     def _publish_file(self, frame: DataFrame, number: int, table: str) -> str:
         directory = storage.joined(self.at, table) if table else self.at
@@ -172,11 +183,13 @@ def stream_output(
     stated: Mapping[str, str],
     form: OutFormat = OutFormat.PARQUET,
     *,
+    names: Iterable[str] = ("",),
     by_day: bool = False,
 ) -> Iterator[StreamOutput]:
     """Yield the output of a stream that begins or continues; `stated` must be the same each time.
 
-    A table of Iceberg has no directory of its own: its stream is identified by its checkpoint.
+    A table of Iceberg has no directory of its own: its stream is identified by its checkpoint. `names` are those of
+    the tables.
 
     On this machine, another process is excluded meanwhile. In another store, it takes the stream over from this one.
 
@@ -210,12 +223,24 @@ def stream_output(
         _clear(spark, storage.joined(at, _STAGING))
         offsets = storage.children(spark, storage.joined(progress, "offsets"))
         begun = max((int(name) for name in offsets if name.isdecimal()), default=-1)
+        if form is OutFormat.ICEBERG and tables is not None and begun < 0:
+            _check_empty(tables, names)
         yield StreamOutput(
             spark=spark, at=at, checkpoint=progress, token=token, tables=tables, begun=begun, writer=writer
         )
     finally:
         if lock is not None:
             lock.close()
+
+
+def _check_empty(tables: TableOutput, names: Iterable[str]) -> None:
+    """Refuse tables with rows for a stream that begins: another one may have written the same rows."""
+    for name in names:
+        if tables.exists(name) and not tables.read(name).isEmpty():
+            raise ConfigError(
+                f"{tables.place(name)}: has rows, and the checkpoint is new: expected the checkpoint of the stream "
+                "that has written them, or a new table"
+            )
 
 
 def _clear(spark: SparkSession, directory: str) -> None:

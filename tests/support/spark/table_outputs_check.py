@@ -29,6 +29,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline.log_copies import GrowingLog
 from aclog.pipeline.output_directory import Mode, OutFormat, Place
 from aclog.pipeline.session import open_session
+from aclog.pipeline.streams.batches import stream_output
 from aclog.pipeline.table_outputs import TableOutput
 from tests.support.spark.access_logs import audit_text
 
@@ -141,8 +142,35 @@ class Check:
         self.expect("distinct rows of follow", len(self.rows("followed")), 2 * NUMBER)
         names = {table: self.rows("grown", table).total() for table in ("accesses", "rejects")}
         self.expect("rows of ingest", names, {"accesses": 3, "rejects": 2})
+        self.other_checkpoints()
         days = TableOutput(spark=self.spark, out=self.out("followed"), form=self.form).read().select("day").distinct()
         self.expect("days", [str(row["day"]) for row in days.collect()], ["2026-11-22"])
+
+    def other_checkpoints(self) -> None:
+        """A table with another checkpoint, or an older copy of its own, is refused, and stays as it is."""
+        state, other = self.directory / "state", self.directory / "other-state"
+
+        def complaint(checkpoint: Path, begun: int, number: int) -> str:
+            """Write a batch, with a checkpoint in which this one is the last that had begun before."""
+            offsets = checkpoint / "offsets"
+            for path in offsets.glob("*"):
+                if int(path.name) > begun:
+                    path.unlink()
+            try:
+                with stream_output(self.spark, self.out("refused"), checkpoint, {}, self.form) as output:
+                    offsets.mkdir(exist_ok=True)
+                    (offsets / str(number)).touch()
+                    with output.published(self.spark.range(3), number):
+                        pass
+            except ConfigError as error:
+                return str(error)
+            return ""
+
+        self.expect("new batches", [complaint(state, -1, 0), complaint(state, 0, 1), complaint(state, 1, 1)], [""] * 3)
+        self.expect("an older checkpoint", "has batch 1 of this stream" in complaint(state, 0, 1), True)
+        text = "has rows, and the checkpoint is new" if self.form is OutFormat.ICEBERG else "of the stream with"
+        self.expect("another checkpoint", text in complaint(other, -1, 0), True)
+        self.expect("rows of two batches", self.rows("refused").total(), 6)
 
 
 def table_settings(form: OutFormat, jars: str, directory: Path) -> dict[str, str]:
