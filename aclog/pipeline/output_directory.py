@@ -92,18 +92,18 @@ def _check_credentials(scheme: str, authority: str, path: str) -> None:
         )
 
 
-_GLOB: Final = "[]{}*?\\"
+GLOB: Final = "[]{}*?\\"
 """Characters of Hadoop's globs. Spark writes to a path as it is, but reads one with such a character as a pattern."""
 
 
 def out_place(name: Path | str) -> Place:
     """Return where an output goes, as `place_of`. Raises ConfigError: as that, or a name that Spark cannot read."""
     place = place_of(name)
-    special = next((character for character in hadoop_name(place) if character in _GLOB), None)
+    special = next((character for character in hadoop_name(place) if character in GLOB), None)
     if special is not None:
         raise ConfigError(
             f"--out {place}: has {special!r}, which is a part of a pattern (a glob) where Spark reads the output: "
-            f"expected a path without {' '.join(_GLOB)}"
+            f"expected a path without {' '.join(GLOB)}"
         )
     return place
 

@@ -1,10 +1,11 @@
 """Tables of Delta and Iceberg on Spark, by their packages, and the forms of files by their content."""
 
+import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from pyspark.sql.types import LongType, StringType
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline import server_files
-from aclog.pipeline.output_directory import place_of
+from aclog.pipeline.output_directory import GLOB, place_of
 from aclog.pipeline.session import is_connect
 from aclog.pipeline.storage import local_path, names_in, path_here, read_bytes
 from aclog.pipeline.table_outputs import PACKAGES, missing_package
@@ -189,18 +190,17 @@ def reader_settings(spark: SparkSession, paths: Sequence[str], *, grows: bool = 
     `grows`: directories may be added, which have the same columns in their names as those that exist.
 
     Raises:
-        ConfigError: some files are in directories whose names have columns (NAME=VALUE), and others are not.
+        ConfigError: some files are in directories whose names have columns (NAME=VALUE), and others are not; or as
+            check_loose.
 
     """
     places: dict[tuple[tuple[str, ...], bool], str] = {}
-    for path in paths:
-        files = spark.read.format("binaryFile").option("recursiveFileLookup", value=True).load(path).inputFiles()
-        for file in files:
-            directories = _directories_below(path, file)
-            columns = tuple(name.partition("=")[0].lower() for name in directories if "=" in name)
-            places.setdefault((columns, len(columns) < len(directories)), file)
+    for directories, file in _directories_of(spark, paths):
+        columns = tuple(name.partition("=")[0].lower() for name in directories if "=" in name)
+        places.setdefault((columns, len(columns) < len(directories)), file)
     if any(columns for columns, _ in places) and (len(places) > 1 or any(is_other for _, is_other in places)):
-        some = " and ".join(map(unquote, sorted(places.values())[:2]))
+        check_loose(spark, sorted(places.values()))  # names the table instead
+        some = " and ".join(sorted(places.values())[:2])
         raise ConfigError(
             f"{some}: expected the same columns in the names of the directories of all files (NAME=VALUE), and no "
             "other directories: Spark does not read the other files"
@@ -209,11 +209,65 @@ def reader_settings(spark: SparkSession, paths: Sequence[str], *, grows: bool = 
     return {"recursiveFileLookup": "true"} if is_deep else {}
 
 
-def _directories_below(path: str, file: str) -> tuple[str, ...]:
-    """Return the directories between a path or glob and a file, by its URI."""
+_Directories: TypeAlias = tuple[str, ...]
+"""The directories between a path that is read and a file below it."""
+
+
+def _directories_of(spark: SparkSession, paths: Sequence[str]) -> Iterator[tuple[_Directories, str]]:
+    """Yield the directories of the files below each path, each at least once, and a file in them.
+
+    Directories of this machine are walked; of other stores, and of globs, Spark lists all files.
+    """
+    named: dict[_Directories, str] = {}
+    for path in paths:
+        if any(character in GLOB for character in _ESCAPED.sub("", path)):
+            depth = len(_parts(path))
+            yield from ((_parts_of_file(file)[depth:-1], unquote(file)) for file in _files_below(spark, [path]))
+        elif (local := path_here(spark, _ESCAPED.sub(r"\1", path))) is not None:
+            yield from _walked(local)
+        else:
+            named[_parts(_ESCAPED.sub(r"\1", path))] = path
+    for file in _files_below(spark, list(named.values())) if named else ():
+        parts = _parts_of_file(file)
+        depth = next((end for end in range(len(parts), 0, -1) if parts[:end] in named), len(parts))
+        yield parts[depth:-1], unquote(file)
+
+
+_ESCAPED: Final = re.compile(r"\\(.)")
+
+
+def _files_below(spark: SparkSession, paths: Sequence[str]) -> Sequence[str]:
+    return spark.read.format("binaryFile").option("recursiveFileLookup", value=True).load(list(paths)).inputFiles()
+
+
+def _parts(path: str) -> _Directories:
+    """Return the parts of a path, or of the path in a URI, as they were given."""
     place = place_of(path)
-    named = str(place.absolute()) if isinstance(place, Path) else urlsplit(place).path
-    return PurePosixPath(unquote(urlsplit(file).path)).parts[len(PurePosixPath(named).parts) : -1]
+    return PurePosixPath(str(place.absolute()) if isinstance(place, Path) else urlsplit(place).path).parts
+
+
+def _parts_of_file(uri: str) -> _Directories:
+    """Return the parts of a file's path, by its URI as Spark has it."""
+    return PurePosixPath(unquote(urlsplit(uri).path)).parts
+
+
+def _walked(local: str) -> Iterator[tuple[_Directories, str]]:
+    if not os.path.isdir(local):  # noqa: PTH112 - as text
+        yield (), local
+        return
+    walked = set[str]()
+    for directory, below, files in os.walk(local, followlinks=True):
+        real = os.path.realpath(directory)
+        below[:] = [] if real in walked else [name for name in below if not _is_hidden(name)]
+        file = next((name for name in files if not _is_hidden(name)), None)
+        if file is not None and real not in walked:
+            yield PurePosixPath(os.path.relpath(directory, local)).parts, os.path.join(directory, file)  # noqa: PTH118
+        walked.add(real)
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether Spark skips a name in a directory."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
 
 
 # Columns of Parquet that Spark has no type for: TIMESTAMP(NANOS), the default of pandas and pyarrow.

@@ -73,6 +73,7 @@ def rows_of_csv(spark: SparkSession, paths: Sequence[str], columns: Mapping[str,
     """
     with readable_errors(paths):
         reader = spark.read.option("header", value=True).option("recursiveFileLookup", value=True)
+        reader = reader.option("escape", '"')  # a quote is doubled (RFC 4180); by default, Spark takes `\"` for one
         schema = reader.csv(list(paths)).schema
         whole = (
             reader.schema(deepcopy(schema).add(_TORN, "string"))

@@ -1,5 +1,6 @@
 """Tables from elsewhere: Parquet, CSV and JSON lines; rows that are not accesses are rejected with a reason."""
 
+import csv
 import json
 from datetime import UTC, datetime
 
@@ -132,6 +133,18 @@ def test_torn_lines_of_csv(spark, tmp_path):
     assert write(ingest(spark, path, "csv"), tmp_path / "out").rejects == {"MALFORMED": 3}
     assert {row["line"] for row in rejected(tmp_path / "out")} == set(bad)
     assert [row[3] for row in accepted(tmp_path / "out")] == ["a,b"]
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+def test_backslashes_and_quotes_in_csv(spark, tmp_path, quoting):
+    """As in RFC 4180: a quote is doubled, and a backslash is a character, as in distinguished names."""
+    names = ["a\\", "b\\,c", 'd"\\', '"e"', 'f\\"g', "h\\n"]
+    with (tmp_path / "t.csv").open("w", newline="") as file:
+        table = csv.writer(file, quoting=quoting, lineterminator="\n")
+        table.writerow(["principal", "host", "operation", "resourceType", "resourceName"])
+        table.writerows([f"User:CN={name}", "10.0.0.1", "READ", "GROUP", name] for name in names)
+    assert write(ingest(spark, tmp_path / "t.csv", "csv"), tmp_path / "out").rejects == {}
+    assert {(row[0], row[3]) for row in accepted(tmp_path / "out")} == {(f"User:CN={name}", name) for name in names}
 
 
 def test_csv_files_with_different_headers(spark, tmp_path):
