@@ -28,7 +28,7 @@ from aclog.metalog.filelog.files import NamedFile
 from aclog.metalog.machine import clock, disk, threads
 from aclog.metalog.topiclog import partition, topic, topic_log
 from aclog.metalog.topiclog.reader import HistoricalReads
-from aclog.metalog.topiclog.topic_log import ReadBack
+from aclog.metalog.topiclog.topic_log import Election, ReadBack
 from aclog.server.broker import apis as broker_apis
 from aclog.server.broker import lifecycle
 from aclog.server.broker.apis import EnvelopeForwarder
@@ -396,9 +396,25 @@ def deny_is_overlooked(patch: Patch) -> None:
     patch(StandardAuthorizer, "load", load)
 
 
+def _deposed_late(patch: Patch) -> None:
+    """Have a candidate learn late that it is deposed, as one whose thread waits: by itself no fault, as fences remain.
+
+    Without it, clocks end a deposed leader before a new one is elected, and hide what fencing lacks.
+    """
+    real = Election._depose
+
+    def depose(election: Election) -> None:
+        if election.elected:
+            clock.sleep(15.0)
+        real(election)
+
+    patch(Election, "_depose", depose)
+
+
 @of_topic_world
 def a_forgotten_fence(patch: Patch) -> None:
     """Each writer has a transactional id of its own, so that Kafka fences no other one."""
+    _deposed_late(patch)
     real = topic_log.fence_previous_writer
 
     def fence(settings: Any, timeout: float, abandoned: Any) -> Any:
@@ -416,6 +432,7 @@ def a_lost_epoch_check(patch: Patch) -> None:
 @of_topic_world
 def surveyed_before_the_fence(patch: Patch) -> None:
     """A new leader takes the end of the log from before it has fenced the previous one."""
+    _deposed_late(patch)
     real, surveyed = topic_log.fence_previous_writer, HistoricalReads.survey_stable
 
     def fence(settings: Any, timeout: float, abandoned: Any) -> Any:
