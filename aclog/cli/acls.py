@@ -471,8 +471,8 @@ def _print_many(listed: ListedAcls, filters: AclFilters, output: Output) -> bool
     """Print all ACLs without their origins, made in columns; return False, having printed nothing, if these are few."""
     if listed.origins is not NO_ORIGINS or listed.with_origins or list(filters.all()) != [AclBindingFilter()]:
         return False
-    columns = listed.acls.columns(AclBindingFilter())
-    if columns is None or len(columns) < _MANY:
+    columns = listed.acls.columns(AclBindingFilter()) if len(listed.acls) >= _MANY else None
+    if columns is None:
         return False
     from aclog.authorizer.index.rule_lines import sorted_lines, sorted_objects, sorted_paragraphs
 
