@@ -129,6 +129,7 @@ def _jsonl(_columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
 
 
 _REMEMBERED = 1 << 12
+"""Texts whose cells are kept: most texts of a column are those of earlier rows."""
 
 
 def _csv(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
@@ -136,9 +137,7 @@ def _csv(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
     line = io.StringIO()
     write = csv.writer(line, lineterminator="\n" if sys.stdout.isatty() else "\r\n").writerow
     heads = [column.key for column in columns]
-    of_text = lru_cache(_REMEMBERED)(
-        lambda text: show(formula_free(text))
-    )  # most texts of a column are of earlier rows
+    of_text = lru_cache(_REMEMBERED)(lambda text: show(formula_free(text)))
 
     def cell(value: object) -> str:
         return of_text(value) if isinstance(value, str) else show(csv_cell(value))

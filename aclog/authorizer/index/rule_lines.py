@@ -99,20 +99,17 @@ class OrderedTexts:
     def lines(self) -> Iterator[str]:
         """Yield each ACL as acl_text returns it, made printable (aclog.metalog.errors)."""
         types, names, patterns, principals, hosts, operations, permissions = self._fields
-        texts = [
-            [f"{each} " for each in permissions.texts],
-            [f"{printable(principal_text(each))} " for each in principals.texts],
-            [f"{each} on " for each in operations.texts],
-            [f"{each} " for each in types.texts],
-            [f"{each} " for each in patterns.texts],
-            [f"{printable(repr(each))} from " for each in names.texts],
-            [printable(each) for each in hosts.texts],
-        ]
-        columns = (permissions, principals, operations, types, patterns, names, hosts)
+        parts = (
+            _Field([f"{each} " for each in permissions.texts], permissions.numbers),
+            _Field([f"{printable(principal_text(each))} " for each in principals.texts], principals.numbers),
+            _Field([f"{each} on " for each in operations.texts], operations.numbers),
+            _Field([f"{each} " for each in types.texts], types.numbers),
+            _Field([f"{each} " for each in patterns.texts], patterns.numbers),
+            _Field([f"{printable(repr(each))} from " for each in names.texts], names.numbers),
+            _Field([printable(each) for each in hosts.texts], hosts.numbers),
+        )
         for first in range(0, len(self.order), _AT_ONCE):
-            rows = self.order[first : first + _AT_ONCE]
-            parts = (map(each.__getitem__, of.numbers[rows].tolist()) for each, of in zip(texts, columns, strict=True))
-            yield from map("".join, zip(*parts, strict=True))
+            yield from map("".join, zip(*_texts_of(parts, self.order[first : first + _AT_ONCE]), strict=True))
 
 
 def _fields(columns: RuleColumns) -> Sequence[_Field] | None:
@@ -140,25 +137,22 @@ def _resources(fields: Sequence[_Field]) -> Int64s:
 
 def _lines(fields: Sequence[_Field], columns: RuleColumns) -> Iterator[str]:
     types, names, patterns, principals, hosts, operations, permissions = fields
-    codes = operations.numbers * len(permissions.texts) + permissions.numbers
-    order = _order(fields)
-    texts = [
-        [f'{{"resourceType":"{each}","resourceName":' for each in types.texts],
-        _quoted(names.texts),
-        [f',"patternType":"{each}","principal":' for each in patterns.texts],
-        _quoted(principals.texts),
-        _quoted(hosts.texts),
-        [
-            f',"operation":"{one}","permissionType":"{two}","id":'
-            for one in operations.texts
-            for two in permissions.texts
-        ],
+    granted = [
+        f',"operation":"{one}","permissionType":"{two}","id":' for one in operations.texts for two in permissions.texts
     ]
-    numbers = (types.numbers, names.numbers, patterns.numbers, principals.numbers, hosts.numbers, codes)
+    parts = (
+        _Field([f'{{"resourceType":"{each}","resourceName":' for each in types.texts], types.numbers),
+        _Field(_quoted(names.texts), names.numbers),
+        _Field([f',"patternType":"{each}","principal":' for each in patterns.texts], patterns.numbers),
+        _Field(_quoted(principals.texts), principals.numbers),
+        _Field(_quoted(hosts.texts), hosts.numbers),
+        _Field(granted, operations.numbers * len(permissions.texts) + permissions.numbers),
+    )
+    order = _order(fields)
     for first in range(0, len(order), _AT_ONCE):
         rows = order[first : first + _AT_ONCE]
-        parts = (map(each.__getitem__, of[rows].tolist()) for each, of in zip(texts, numbers, strict=True))
-        for kind, name, pattern, principal, host, code, text_id in zip(*parts, _ids(columns, rows), strict=True):
+        texts = _texts_of(parts, rows)
+        for kind, name, pattern, principal, host, code, text_id in zip(*texts, _ids(columns, rows), strict=True):
             yield f'{kind}{name}{pattern}{principal},"host":{host}{code}{text_id}}}'
 
 
@@ -172,6 +166,7 @@ def _objects(fields: Sequence[_Field], columns: RuleColumns) -> Iterator[dict[st
 
 
 def _texts_of(fields: Sequence[_Field], rows: Int64s) -> Iterator[Iterator[str]]:
+    """Yield the texts of these rows, field by field."""
     return (map(field.texts.__getitem__, field.numbers[rows].tolist()) for field in fields)
 
 

@@ -130,8 +130,8 @@ def test_a_log_that_is_gone_is_refused(directory):
     (directory / checkpoint_name(0, 0)).touch()
     with pytest.raises(LogError, match=everything):
         open_log(directory, create=True)
-    found = [each.what for each in verify(directory) if each.path == committed_path(directory)]
-    assert found == ["records a log as committed up to offset 8, but its segments are missing"]
+    problems = [each.what for each in verify(directory) if each.path == committed_path(directory)]
+    assert problems == ["records a log as committed up to offset 8, but its segments are missing"]
     assert not list_segments(directory)
 
 
@@ -144,10 +144,10 @@ def test_an_older_copy_is_refused_and_not_touched_until_the_mark_is_removed(dire
     with segment_paths(directory)[-1].open("ab") as file:
         file.write(b"torn")
     before = content(directory)
-    torn, found = verify(directory)
+    torn, shortage = verify(directory)
     assert (torn.offset, torn.what) == (8, "the file ends inside a batch")
-    assert found.kind is FindingKind.DAMAGE
-    assert found.what == f"the log ends here, but {committed_path(directory)} records it as committed up to 9"
+    assert shortage.kind is FindingKind.DAMAGE
+    assert shortage.what == f"the log ends here, but {committed_path(directory)} records it as committed up to 9"
     with pytest.raises(LogError, match=r"ends at offset 8, but .* up to 9: .*accept this log as it is, remove .*aclog"):
         open_log(directory, new_epoch=True)
     assert content(directory) == before
